@@ -7,8 +7,7 @@ import torch
 
 from engine_cases import WHOLE
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.nn import Architecture
 from lookhops.training.inference import Ensemble, StackedNetworks
 from lookhops.training.inputs import MemberInputs

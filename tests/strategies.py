@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lookhops import Graphs
 from lookhops.graphs.features import Features
-from lookhops.graphs.texts import Texts
+from lookhops.graphs.indexing import Texts
 
 KINDS = st.sampled_from(["none", "labels", "numbers", "both"])
 

@@ -9,8 +9,7 @@ import torch
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
-from lookhops.encoding.graph_encoding import PreparedGraphs
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 
 BLANK = float("nan")
 WHOLE = Architecture(fingerprint=1, totals=True, scale="standard", bins=3)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.graphs.texts import Texts, join_texts
+from lookhops.graphs.indexing import Texts, join_texts
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 

@@ -21,8 +21,7 @@ from lookhops.models.checkpoint import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture, load_plugin
-from lookhops.nn.plugins import LOADED
-from lookhops.nn.registry import CONVOLUTIONS
+from lookhops.nn.registry import CONVOLUTIONS, LOADED
 from lookhops.runs import side_by_side
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split

@@ -154,7 +154,10 @@ def test_convolutions_are_the_dense_formulas(weighted, directed):
     batch = simple(make_batch(3, (5, 1, 7), CHANNELS, directed, weighted, dtype=torch.float64))
     factor = torch.rand(batch.edge_index.shape[1], dtype=torch.float64) * 2
     adjacency, full = factored(batch, factor), dense_factor(batch, factor)
-    layers = {name: make(CHANNELS, 3, 2).double() for name, make in CONVOLUTIONS.items()}
+    layers = {
+        name: make_convolution(make, CHANNELS, 3, 2, 0).double()
+        for name, make in CONVOLUTIONS.items()
+    }
     found = {name: layer(batch.x, adjacency) for name, layer in layers.items()}
     scaled, mixed = full * dense_chebyshev(batch), full * dense_mixhop(batch)
     for name, hops in (

@@ -4,8 +4,7 @@ import pytest
 
 from lookhops import LookHopsError
 from lookhops.nn import GraphNetwork, load_plugin
-from lookhops.nn.plugins import LOADED
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.nn.registry import CONVOLUTIONS, LOADED, POOLINGS
 
 PLUGIN = """
 from torch_geometric.nn import GraphConv

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import read
-from lookhops.encoding.columns import Columns
-from lookhops.encoding.reading import Found, by_name, by_position
+from lookhops.encoding.columns import Columns, Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.columns import completed
@@ -64,13 +63,7 @@ class Encoding:
 
     @classmethod
     def fit(cls, graphs: Graphs, edges: bool = True, whole: bool = True) -> Encoding:
-        """The encoding of these graphs: they say which features there are.
-
-        Args:
-            graphs: The graphs.
-            edges: Whether the model reads features of edges.
-            whole: Whether it reads features of whole graphs.
-        """
+        """The encoding of these graphs, whose edges and wholes a model may or may not read."""
         fitted = _FITTED.setdefault(graphs, {})
         if (edges, whole) not in fitted:
             fitted[edges, whole] = cls(
@@ -170,14 +163,7 @@ class Encoding:
         dtype: torch.dtype = torch.float32,
         scale: Scale | None = None,
     ) -> Tensor:
-        """The columns of nodes, shape (m, width); arguments as for :meth:`Columns.encode`.
-
-        Args:
-            graphs: Graphs on which this was fitted, or that :meth:`read` gave.
-            node: Numbers of the nodes, shape (m); none means all nodes.
-            dtype: Type of the columns.
-            scale: The scale of the numbers.
-        """
+        """The columns of nodes, shape (m, width); arguments as for :meth:`Columns.encode`."""
         if not self.nodes.width:
             rows = graphs.num_nodes if node is None else node.numel()
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)

@@ -1,9 +1,9 @@
-"""Graphs as a model reads them beside their nodes: exact neighbourhoods, and scaled totals."""
+"""What is fitted on a training part beside the weights: neighbourhoods, and scales of numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
 from lookhops.encoding.encoding import Encoding
+from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import Bins, SparseRows, Vocabulary, identities, unary_codes
 from lookhops.neighbourhoods.totals import graph_totals
@@ -39,13 +40,7 @@ class PreparedGraphs:
 
     @classmethod
     def of(cls, graphs: Graphs, architecture: Architecture, encoding: Encoding) -> PreparedGraphs:
-        """What a network of this architecture may read of these graphs.
-
-        Args:
-            graphs: Graphs on which the encoding was fitted, or that it has read.
-            architecture: The network: how far neighbourhoods go, and whether totals are wanted.
-            encoding: What labels it knows.
-        """
+        """What a network of this architecture may read of these graphs."""
         totals = None
         if architecture.edges == "ignore":
             graphs = graphs.without_edge_features()
@@ -114,13 +109,7 @@ class GraphEncoding:
     def fit(
         cls, prepared: PreparedGraphs, train: Tensor | None = None, bins: int = 0
     ) -> GraphEncoding:
-        """Fit on the training graphs.
-
-        Args:
-            prepared: All graphs.
-            train: Numbers of the training graphs; none means all.
-            bins: Of each number in the neighbourhoods; 0 leaves numbers out.
-        """
+        """Fit on the training graphs."""
         graphs, found = prepared.graphs, cls()
         if prepared.hops is not None:
             fitted = None
@@ -148,14 +137,6 @@ class GraphEncoding:
     def num_totals(self) -> int:
         """Number of totals."""
         return 0 if self.mean is None else self.mean.numel()
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """What a network must know of it to be made."""
-        return {
-            "num_neighbourhoods": self.num_neighbourhoods,
-            "num_totals": self.num_totals,
-        }
 
     def columns(self, prepared: PreparedGraphs) -> GraphColumns:
         """Graphs in this encoding."""
@@ -213,3 +194,55 @@ def _moments(seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     median = seen.nanmedian(0).values
     varies = ((seen != median) & ~blank).sum(0) >= min(FEWEST, len(seen) / 10)
     return mean, spread, varies
+
+
+@dataclass(frozen=True, eq=False)
+class Preprocessing:
+    """All that one training part decides beside the weights.
+
+    Args:
+        scales: The scales of the numbers of nodes and of edges.
+        graphs: Known neighbourhoods, and the scale of totals.
+    """
+
+    scales: Scales = field(default_factory=Scales)
+    graphs: GraphEncoding = field(default_factory=GraphEncoding)
+
+    @classmethod
+    def fit(
+        cls, prepared: PreparedGraphs, architecture: Architecture, train: Tensor | None = None
+    ) -> Preprocessing:
+        """Fit on the training graphs."""
+        graphs, kind = prepared.graphs, architecture.scale
+        nodes, edges, of_node = None, None, nodes_of(graphs, train)
+        if graphs.nodes.numbers is not None:
+            nodes = Scale.fit(kind, graphs.nodes.numbers[of_node])
+        if graphs.edges.numbers is not None and architecture.reads_edges:
+            edges = Scale.fit(kind, graphs.edges.numbers[of_node[graphs.target.long()]])
+        return cls(Scales(nodes, edges), GraphEncoding.fit(prepared, train, architecture.bins))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a network must know of it to be made."""
+        graphs = self.graphs
+        return {
+            "num_neighbourhoods": graphs.num_neighbourhoods,
+            "num_totals": graphs.num_totals,
+        }
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a model folder keeps of it."""
+        found = self.graphs.tensors()
+        for name, scale in self.scales._asdict().items():
+            if scale is not None:
+                found |= {f"{name}.{key}": value for key, value in scale.tensors().items()}
+        return found
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Preprocessing:
+        """What :meth:`tensors` gave."""
+        scales: list[Scale | None] = []
+        for name in Scales._fields:
+            own = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith(f"{name}.")}
+            scales.append(Scale.from_tensors(own) if own else None)
+        return cls(Scales(*scales), GraphEncoding.from_tensors(tensors))

@@ -15,7 +15,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import names_in
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
 from lookhops.graphs.edges import as_known
-from lookhops.graphs.targets import is_blank, target_columns
+from lookhops.graphs.targets import as_number, is_blank, target_columns
 from lookhops.sources.molecule_rows import SMILES_NAMES
 
 
@@ -243,7 +243,7 @@ class OwnTarget:
     @property
     def are_numbers(self) -> bool:
         """Whether the values can be read as numbers."""
-        return all(is_blank(cell) or _is_number(cell) for cell in self.cells)
+        return all(is_blank(cell) or as_number(cell) is not None for cell in self.cells)
 
 
 def own_targets(given: Any) -> list[OwnTarget]:
@@ -267,14 +267,6 @@ def own_targets(given: Any) -> list[OwnTarget]:
             values = [None if one != one else target.classes[int(one)] for one in values]
         found.append(OwnTarget(target.name, values, target.kind))
     return found
-
-
-def _is_number(cell: Any) -> bool:
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return not isinstance(cell, bool)
 
 
 def _is_fraction(cell: Any) -> bool:

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.explain.path import Path, PathShares, Shares, halves
 from lookhops.explain.points import Points
 from lookhops.explain.question import Question

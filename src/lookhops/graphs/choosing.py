@@ -1,10 +1,10 @@
-"""Choosing graphs out of a set and joining sets, by index arithmetic: no loop over graphs."""
+"""Choosing graphs out of a set and joining sets, without a loop; and rows that gave no graph."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -13,8 +13,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.features import OWNERS, join_features
-from lookhops.graphs.indexing import elements_of, spread, take, to_offsets
-from lookhops.graphs.texts import join_texts
+from lookhops.graphs.indexing import elements_of, join_texts, spread, take, to_offsets
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -135,3 +134,42 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all
         joined.__dict__["is_undirected"] = True
     return joined
+
+
+T = TypeVar("T")
+
+
+class Skipped(NamedTuple):
+    """A row of a source that gave no graph.
+
+    Args:
+        row: Its number among the source's rows, from 0; the graphs are the other rows, in order.
+        id: What the row is called.
+        reason: Why there is no graph.
+    """
+
+    row: int
+    id: str
+    reason: str
+
+    def record(self) -> dict[str, str]:
+        """The row as JSON can hold it."""
+        return {"id": self.id, "skipped": self.reason}
+
+
+def in_input_order(
+    of_graphs: Sequence[T], of_skipped: Sequence[T], rows: Sequence[Skipped]
+) -> list[T]:
+    """What belongs to the graphs and to the rows that gave none, in the order of the input."""
+    if not rows:
+        return [*of_graphs]
+    found = {row.row: own for row, own in zip(rows, of_skipped, strict=True)}
+    rest = iter(of_graphs)
+    total = len(of_graphs) + len(of_skipped)
+    return [found[row] if row in found else next(rest) for row in range(total)]
+
+
+def kept_rows(graphs: Graphs) -> list[int]:
+    """The row of each graph in its source."""
+    gone = {one.row for one in graphs.skipped}
+    return [row for row in range(len(graphs) + len(gone)) if row not in gone]

@@ -45,13 +45,6 @@ def with_features(
 
     Numbers stay numbers; text and whole numbers of at most ten values become labels; blanks are NaN
     or a label of their own. The columns stay where they are, too.
-
-    Args:
-        graphs: The graphs.
-        names: Names of columns, with commas between where they are one text, or ``all``: every
-            column that can be a feature.
-        reading: Which columns are numbers or categories, where a user says so.
-        place: Where a graph stands in its source, for messages.
     """
     from lookhops.graphs.tables.features import read_features  # pandas takes a while to import
     from lookhops.graphs.tables.table import Table
@@ -73,12 +66,7 @@ def with_features(
 
 
 def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:
-    """The columns that could be features of whole graphs, and are none.
-
-    Args:
-        graphs: The graphs.
-        but: Columns that have another purpose.
-    """
+    """The columns that could be features of whole graphs and are none, but for some."""
     taken = {*IDS, *but, *_targets(graphs), *graphs.whole.names.features}
     return [
         name

@@ -21,12 +21,7 @@ BLOCK = 1 << 24
 
 
 def graph_ranges(graphs: Graphs, most: int = BLOCK) -> Iterator[tuple[int, int]]:
-    """First graph of each block, and the one after its last: all graphs, in their order.
-
-    Args:
-        graphs: The graphs.
-        most: Nodes and edges of a block, together.
-    """
+    """First graph of each block, and the one after its last: all graphs, in their order."""
     count = len(graphs)
     size = graphs.node_ptr.cpu().numpy().astype(np.int64) + graphs.edge_ptr.cpu().numpy()
     first = 0

@@ -20,17 +20,17 @@ from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import choosing, networkx, pyg, storage
 from lookhops.graphs import columns as graph_columns
 from lookhops.graphs import edges as edge_lists
+from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import (
+    Texts,
     pair_keys,
     row_offsets,
     segment_of,
     stable_argsort,
     to_offsets,
 )
-from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, targets_of
-from lookhops.graphs.texts import Texts
 
 if TYPE_CHECKING:
     import networkx as nx

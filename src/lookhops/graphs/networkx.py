@@ -19,9 +19,8 @@ from lookhops.graphs.features import (
     default_names,
     default_values,
 )
-from lookhops.graphs.indexing import pair_keys, refuse_empty
+from lookhops.graphs.indexing import Texts, pair_keys, refuse_empty
 from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
-from lookhops.graphs.texts import Texts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -268,13 +267,7 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
 
 
 def _by_name(features: Features, rows: int, unnamed: str) -> list[dict[str, Any]]:
-    """The features of each row by name, labels as texts.
-
-    Args:
-        features: Those of nodes, edges or graphs.
-        rows: How many there are.
-        unnamed: What to call the list of numbers that features without names become.
-    """
+    """The features of each row by name, labels as texts."""
     columns = features.columns()
     if columns is None:
         return [{} for _ in range(rows)]

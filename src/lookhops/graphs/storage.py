@@ -19,10 +19,10 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular, replacing
 from lookhops.core.schema import Count, decode, located, read
 from lookhops.core.tensor_files import CHECKSUM, check_content, checksum
+from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import OWNERS, Features, Names
-from lookhops.graphs.skipped import Skipped
+from lookhops.graphs.indexing import Texts
 from lookhops.graphs.targets import Target, are_sound
-from lookhops.graphs.texts import Texts
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs

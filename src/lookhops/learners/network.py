@@ -16,8 +16,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, fitted_of
 from lookhops.nn import GraphNetwork

@@ -16,7 +16,7 @@ from lookhops.core.options import Architecture, Reading
 from lookhops.core.schema import located
 from lookhops.core.tensor_files import unpack_tensors
 from lookhops.encoding import Encoding
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import Preprocessing
 from lookhops.learners import Fitted, FittedNetwork, Learner
 from lookhops.learners.learner import FITTED
 from lookhops.models.folder import (

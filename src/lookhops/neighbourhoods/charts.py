@@ -34,12 +34,7 @@ DASHED, DOTTED = ({"line": {"color": RED, "dash": dash, "width": 1.5}} for dash 
 
 
 def gains(found: Mapping[str, Any], title: str = "") -> Chart:
-    """The gain of each hop with its interval, and the fitted curve.
-
-    Args:
-        found: As ``HopInformation.to_dict`` gives it.
-        title: Said first in the caption.
-    """
+    """The gain of each hop with its interval, and the fit; ``title`` begins the caption."""
     k, gain, fit = found["k"], found["gain"], found["fit"]
     graphs = f" n = {counted(found['graphs'], 'graph')}." if "graphs" in found else ""
     quality = f", R² = {fit['r2']:.4f}" if fit.get("r2") is not None else ""
@@ -160,11 +155,7 @@ def _allowed(epsilon: float | None) -> Figure:
 
 
 def label_accuracy(found: Mapping[str, Any]) -> Chart:
-    """Validation accuracy, or R², by what lies within 0, 1, ... hops; the fewest that are enough.
-
-    Args:
-        found: What ``LabelInformation.to_dict`` gives.
-    """
+    """Accuracy or R² by what lies within 0, 1, ... hops, as ``LabelInformation.to_dict`` has it."""
     hops, enough, number = found["hops"], found["enough"], found.get("number")
     splits = counted(found["splits"], "split")
     scored = f"of their nodes, mean and standard deviation of {splits}. Dashed: the"

@@ -87,11 +87,7 @@ class CompositionCounter:
             counts.add(keys.reshape(-1) if keys.max() < self._table_keys else keys[k_ones > 0])
 
     def entropies(self, ratio: np.ndarray) -> Iterator[list[Entropies]]:
-        """For each channel: the entropies for k = 1 to K. It can be asked once.
-
-        Args:
-            ratio: Global density at the upper value over that at the lower, of each channel.
-        """
+        """For each channel: the entropies for k = 1 to K. It can be asked once."""
         hops = []
         while self._counts:
             hops.append(self._by_channel(*self._counts.pop(0).result()))
@@ -181,11 +177,6 @@ def two_valued_entropy(size: np.ndarray, ones: np.ndarray, ratio: np.ndarray | f
     Scaling the densities changes nothing, so let the lower value have density 1 and the upper one
     :math:`r`: of :math:`s` nodes, :math:`m` with the upper value,
     :math:`H = \log(s - m + m r) - m r \log r / (s - m + m r)`.
-
-    Args:
-        size: Nodes, 1 or more.
-        ones: How many of them hold the upper value.
-        ratio: Density at the upper value over that at the lower.
     """
     upper = ones * ratio
     total = size - ones + upper

@@ -156,12 +156,7 @@ class Vocabulary:
         return Vocabulary(self.codes.to(device), self.hops.to(device))
 
     def rows(self, graphs: Graphs, codes: Tensor) -> SparseRows:
-        """The graphs as sparse rows; codes that are not in the vocabulary are left out.
-
-        Args:
-            graphs: The graphs.
-            codes: Their codes, shape (n, h + 1).
-        """
+        """The graphs as sparse rows; codes that are not in the vocabulary are left out."""
         place, known = (found.flatten() for found in self.places(codes))
         before = torch.cat((place.new_zeros(1), known.cumsum(0)))
         offsets = before[graphs.node_ptr.long() * codes.shape[1]]

@@ -87,11 +87,7 @@ class Sample:
 
 
 def run_bounds(changes: np.ndarray) -> np.ndarray:
-    """Where runs of equal elements begin, and where the last ends.
-
-    Args:
-        changes: Whether each element but the first differs from the one before.
-    """
+    """Where runs begin, and the last ends: ``changes`` says which differ from the one before."""
     return np.concatenate(([0], np.flatnonzero(changes) + 1, [changes.size + 1]))
 
 

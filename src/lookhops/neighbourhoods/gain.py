@@ -59,12 +59,7 @@ class Resampling:
 
 
 def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.ndarray:
-    """KL of each hop's density from the one before in each resample, shape (r, K - 1).
-
-    Args:
-        hops: The entropies of one channel, for k = 1 to K.
-        weights: How often each unit was drawn, shape (r, u).
-    """
+    """KL of each hop's density from the one before in each resample, shape (r, K - 1)."""
     samples = [one.sample for one in hops]
     # Even cells over the entropies at all k, fine enough for the narrowest density.
     low, high = min(s.low for s in samples), max(s.high for s in samples)

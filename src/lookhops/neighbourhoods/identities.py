@@ -131,10 +131,6 @@ def content_hashes(graphs: Graphs, at_once: int = AT_ONCE) -> Tensor:
     depend on how nodes are numbered, nor does their sum. Eight rounds of
     the Weisfeiler-Lehman test do not distinguish two graphs with the same hash. Attributes count by
     their bits in single precision.
-
-    Args:
-        graphs: The graphs.
-        at_once: Nodes and edges that are hashed together.
     """
     spans = graph_ranges(graphs, at_once)
     found = [_hashes(slice_of(graphs, *span)) for span in spans]
@@ -167,12 +163,7 @@ class Bins:
 
     @classmethod
     def learn(cls, attributes: Tensor, count: int) -> Bins:
-        """At most ``count`` bins a column, each with about as many of these values.
-
-        Args:
-            attributes: Values of the training nodes, shape (n, a).
-            count: Number of bins. Columns with fewer different values have fewer.
-        """
+        """At most ``count`` bins a column, each with about as many of the values (n, a)."""
         edges = []
         for column in attributes.unbind(1):
             values = column[~column.isnan()].sort().values

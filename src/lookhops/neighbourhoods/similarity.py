@@ -53,12 +53,7 @@ class SimilarityIndex:
 
     @classmethod
     def of(cls, graphs: Graphs, chosen: Tensor | None = None) -> SimilarityIndex:
-        """The index of graphs; of very many a sample of them, always the same one.
-
-        Args:
-            graphs: The graphs.
-            chosen: Numbers of those that are meant; none means all.
-        """
+        """The index of (chosen) graphs; of very many a sample of them, always the same one."""
         nodes = graphs.nodes_per_graph.cpu().long()
         chosen = torch.arange(len(graphs)) if chosen is None else chosen.cpu()
         if int(nodes[chosen].sum()) * (HOPS + 1) > MOST_CODES:
@@ -68,13 +63,7 @@ class SimilarityIndex:
         return cls(*_codes(graphs.select(chosen)))
 
     def nearest(self, graphs: Graphs, codes: Tensor | None = None) -> Array:
-        """Similarity of each graph to the most similar one in the index, float32, shape (g).
-
-        Args:
-            graphs: The graphs.
-            codes: Their :func:`~lookhops.neighbourhoods.unary_codes` of as many hops or more, shape
-                (n, h + 1), where they are known.
-        """
+        """Similarity of each graph to the most similar one in the index, float32, shape (g)."""
         device, on_cpu = graphs.device, graphs.device.type == "cpu"
         if not len(self):
             return np.zeros(len(graphs), np.float32)
@@ -134,12 +123,7 @@ class Postings:
 
     @classmethod
     def of(cls, rows: SparseRows, common: float) -> Postings:
-        """The postings of an index.
-
-        Args:
-            rows: The features of each graph.
-            common: Features in a larger share of the graphs are common.
-        """
+        """The postings of an index; features in a larger share of the graphs are common."""
         count = rows.indices.bincount(minlength=rows.num_columns)
         many = count > common * len(rows)
         place = torch.where(many, many.cumsum(0) - 1, -1)
@@ -152,10 +136,6 @@ class Postings:
 
     def shared(self, rows: SparseRows, step: int) -> Iterator[tuple[int, Tensor]]:
         """How many features graphs share with each of the index: so many graphs at a time.
-
-        Args:
-            rows: The features of the graphs.
-            step: How many graphs.
 
         Yields:
             The number of the first graph, and the counts, float32, shape (step, g).

@@ -3,11 +3,10 @@
 from lookhops.core.options import RECOMMENDED, Architecture
 from lookhops.nn import conv, pool
 from lookhops.nn.conv import *  # noqa: F403
-from lookhops.nn.edges import EdgeFactors
+from lookhops.nn.layer import EdgeFactors
 from lookhops.nn.network import GraphNetwork
-from lookhops.nn.plugins import load_plugin
 from lookhops.nn.pool import *  # noqa: F403
-from lookhops.nn.registry import register_convolution, register_pooling
+from lookhops.nn.registry import load_plugin, register_convolution, register_pooling
 from lookhops.ops.activate import readout
 from lookhops.ops.batch import EdgeInputs, GraphBatch, Pooled
 

@@ -13,8 +13,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
 from lookhops.graphs import Graphs
 from lookhops.nn.conv.light import LightConv
-from lookhops.nn.edges import EdgeFactors
-from lookhops.nn.layer import run_layer
+from lookhops.nn.layer import EdgeFactors, run_layer
 from lookhops.nn.linear import DenseLayers
 from lookhops.nn.pool.base import Pooling, check_ratio
 from lookhops.nn.registry import (
@@ -254,13 +253,7 @@ class GraphNetwork(nn.Module):
     def answer(
         self, total: Tensor | None, whole: WholeInputs | None, key: Tensor | None = None
     ) -> Tensor:
-        """The outputs of each graph, given the sum of its readouts and the inputs of whole graphs.
-
-        Args:
-            total: As :meth:`look` gives it.
-            whole: As a batch has it.
-            key: As for :meth:`forward`.
-        """
+        """The outputs of each graph, given the sum of its readouts and what is read of wholes."""
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and whole is None:
             raise LookHopsError("This model reads whole graphs too: give the batch its `whole`.")

@@ -23,7 +23,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import usable_cores
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
-from lookhops.nn.plugins import running, sources
+from lookhops.nn.registry import loaded_plugins, with_plugins
 from lookhops.runs.plan import Cell
 from lookhops.runs.processes import Processes
 from lookhops.runs.record import RunRecord, record_run
@@ -120,7 +120,7 @@ class Local(Executor):
             self.gpu or learner_of(cell.architecture).threads(graphs, cell.protocol) == 1
         ):
             return self.pool.call(
-                train_with_plugins, graphs, sources(), cell, seeds, self.pool.device
+                train_with_plugins, graphs, loaded_plugins(), cell, seeds, self.pool.device
             )
         done, start = Future[list[RunRecord]](), time.perf_counter()
         try:
@@ -172,7 +172,7 @@ def train_with_plugins(
         graphs, cell, seeds, device: As for :func:`train_records`.
         plugins: The files that register them: name and text.
     """
-    with running(plugins):
+    with with_plugins(plugins):
         return train_records(graphs, cell, seeds, device)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.nn.plugins import sources
+from lookhops.nn.registry import loaded_plugins
 from lookhops.runs.executor import Executor, train_with_plugins
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import RunRecord
@@ -73,8 +73,8 @@ class Ray(Executor):
         """Train on a worker; its epochs are no events here."""
         if cell.dataset not in self.shared:
             self.shared[cell.dataset] = self.ray.put(graphs)
-        task = self.task.remote(self.shared[cell.dataset], sources(), cell, seeds, self.device)
-        return task.future()
+        shared, plugins = self.shared[cell.dataset], loaded_plugins()
+        return self.task.remote(shared, plugins, cell, seeds, self.device).future()
 
     def _check_resources(self) -> None:
         """Refuse a task that could never start, instead of waiting for ever."""

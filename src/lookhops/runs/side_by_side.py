@@ -12,7 +12,7 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.nn.plugins import LOADED, load_plugin
+from lookhops.nn.registry import LOADED, load_plugin
 from lookhops.runs.processes import Ask, CannotStart, Processes, Tell
 from lookhops.training.eager import EagerEngine
 from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Resume, Run

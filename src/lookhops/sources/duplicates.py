@@ -11,8 +11,8 @@ import numpy as np
 
 from lookhops.core.words import agreeing, counted
 from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.choosing import kept_rows
 from lookhops.graphs.columns import SAME
-from lookhops.graphs.skipped import kept_rows
 from lookhops.graphs.targets import pack_targets, target_columns
 from lookhops.sources.rdkit.features import ATOM_FEATURES
 

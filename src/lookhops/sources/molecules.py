@@ -14,7 +14,7 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
-from lookhops.graphs.skipped import kept_rows
+from lookhops.graphs.choosing import kept_rows
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream, SkippedMolecules

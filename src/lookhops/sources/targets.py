@@ -18,6 +18,7 @@ from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import (
     KINDS,
     NUMBERS,
+    as_number,
     is_blank,
     known_targets,
     pack_targets,
@@ -114,7 +115,7 @@ def target_sentences(graphs: Graphs) -> list[str]:
         if target.classes:
             more = f" and {len(target.classes) - SHOWN} more" if len(target.classes) > SHOWN else ""
             what = f"classes ({', '.join(target.classes[:SHOWN])}{more})"
-            other = "numbers" if all(map(_is_number, target.classes)) else ""
+            other = "numbers" if None not in map(as_number, target.classes) else ""
         else:
             ends = f"{known.min():g} to {known.max():g}" if len(known) else "none known"
             said_to_be = "numbers, a regression" if target.kind == "numbers" else target.kind
@@ -191,11 +192,3 @@ def target_cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:
         return values
     cells = ["" if value != value else target.classes[int(value)] for value in values]
     return np.array(cells, dtype=object)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.encoding.graph_encoding import GraphColumns
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import GraphColumns, Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather

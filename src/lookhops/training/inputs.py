@@ -11,8 +11,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of, spread

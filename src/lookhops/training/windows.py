@@ -11,8 +11,7 @@ from torch import Tensor
 
 from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather, slice_of
 from lookhops.graphs.edges import graph_ranges

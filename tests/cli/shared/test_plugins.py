@@ -3,8 +3,7 @@
 import pytest
 
 from lookhops.cli.commands import SUMMARIES, load
-from lookhops.nn.plugins import LOADED
-from lookhops.nn.registry import CONVOLUTIONS
+from lookhops.nn.registry import CONVOLUTIONS, LOADED
 
 PLUGIN = """
 from lookhops.nn import LiChebConv, register_convolution

@@ -24,7 +24,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 
 def _load_plugins(paths: list[Path] | None) -> list[Path] | None:
     for path in paths or ():
-        from lookhops.nn.plugins import load_plugin
+        from lookhops.nn.registry import load_plugin
 
         load_plugin(path)
     return paths

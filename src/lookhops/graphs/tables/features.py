@@ -33,14 +33,7 @@ ISO_DATE = re.compile(
 def table_features(
     table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
 ) -> Features:
-    """The features of nodes, edges or graphs.
-
-    Args:
-        table: Where they stand.
-        columns: The columns that are features; the others say which node or edge a row is.
-        rows: The row of each node or edge; none means all rows in their order.
-        reading: Which columns are numbers or categories, where a user says so.
-    """
+    """The features of nodes, edges or graphs, of all rows or of those named in their order."""
     found, left_out = read_features(table, columns, rows, reading)
     if left_out:
         why = ", ".join(f"{name} ({reason})" for name, reason in left_out.items())

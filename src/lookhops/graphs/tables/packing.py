@@ -15,13 +15,13 @@ from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import names_in
 from lookhops.core.words import agreeing, counted
+from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import NO_FEATURES, Features
-from lookhops.graphs.skipped import Skipped
+from lookhops.graphs.indexing import Texts
 from lookhops.graphs.tables.features import table_features
 from lookhops.graphs.tables.ids import GraphNumbers, Nodes
 from lookhops.graphs.tables.table import IdColumns, Table, Tables, holds_decimals
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
-from lookhops.graphs.texts import Texts
 
 LABEL_NAMES = ("class", "label", "y", "target")
 #: The same in a table of nodes or edges, where a target is something else.
@@ -217,15 +217,7 @@ def _features(
     label: Label | None,
     row: np.ndarray | None,
 ) -> Features:
-    """The columns of a table but its ids and the label, as features.
-
-    Args:
-        tables: All tables.
-        table: That of nodes or of edges, if there is one. A weight of edges is called ``weight``.
-        ids: Names of its columns of ids.
-        label: What is to be learnt.
-        row: The row of each node or edge; none means all rows in their order.
-    """
+    """The columns of a table but its ids and the label, as features."""
     if table is None:
         return NO_FEATURES
     unused = {*ids, *names_in(tables.reading.ignore)}

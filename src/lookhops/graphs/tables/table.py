@@ -117,13 +117,7 @@ class Tables:
         return finder.find(table.names, option, usual, strict=False)
 
     def id_column(self, name: str, option: str, what: str = "") -> str | None:
-        """The column of ids of one table, or none.
-
-        Args:
-            name: Of the table: ``edges``, ``nodes`` or ``graphs``.
-            option: The option that names the column.
-            what: What the column says, where the table must have it.
-        """
+        """The column of ids of one table, or none; an error where ``what`` says what it holds."""
         table, usual = getattr(self, name), ID_NAMES[name][option]
         found = self.find(table, option, usual)
         if table is not None and found is None and what:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
@@ -26,6 +27,8 @@ class LightConv(Convolution):
     """
 
     recurrence: Recurrence
+    #: The matrix of one hop.
+    operator: Callable[[Adjacency, torch.dtype], SparseMatrix]
 
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
         super().__init__(in_channels, out_channels, k)
@@ -41,14 +44,10 @@ class LightConv(Convolution):
         nn.init.uniform_(self.weight, -bound, bound)
         nn.init.zeros_(self.bias)
 
-    def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
-        """The matrix of one hop."""
-        raise NotImplementedError
-
     def aggregate(self, x: Tensor, adjacency: Adjacency) -> Anchors:
         """The anchors Z of the projected features."""
         z, offset = self.project.parted(x)
-        operator = self.operator(adjacency, z.dtype)
+        operator = type(self).operator(adjacency, z.dtype)
         return Anchors(type(self).recurrence, operator, z, self.k, offset)
 
     def merge(self, anchors: Anchors) -> Tensor:
@@ -91,10 +90,7 @@ class LiChebConv(LightConv):
 
     name = "licheb"
     recurrence = staticmethod(chebyshev)
-
-    def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
-        """The scaled Laplacian."""
-        return adjacency.chebyshev(dtype)
+    operator = staticmethod(Adjacency.chebyshev)  # the scaled Laplacian
 
 
 class LiMixHopConv(LightConv):
@@ -112,7 +108,4 @@ class LiMixHopConv(LightConv):
 
     name = "limixhop"
     recurrence = staticmethod(powers)
-
-    def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
-        """The normalised adjacency with self-loops."""
-        return adjacency.mixhop(dtype)
+    operator = staticmethod(Adjacency.mixhop)  # the normalised adjacency with self-loops

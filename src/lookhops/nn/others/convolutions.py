@@ -191,11 +191,7 @@ def _features_alone(layer: nn.Module, given: tuple[Any, ...], found: Any) -> Any
 
 
 def survey(edge_channels: int | None = None) -> Iterator[tuple[str, str]]:
-    """Each convolution of PyG: its name with the options it needs, and why it does not work, if so.
-
-    Args:
-        edge_channels: Edge features of the graphs; none says that edges have none.
-    """
+    """Each convolution of PyG: its name with the options it needs; why it does not work, if so."""
     for layer, kind in pyg_convolutions().items():
         name = OtherName("pyg", layer, _needed_options(kind))
         try:

@@ -123,10 +123,6 @@ def tried(make: Callable[[], Layer], untried: Callable[[], nn.Module]) -> Layer 
 
     There most layers of other libraries cannot run, and a model folder is looked at there, since
     what it says may be far larger than what it holds.
-
-    Args:
-        make: Makes the layer and tries it.
-        untried: Makes the same, or a larger one, without a trial.
     """
     if torch.empty(0).device.type != "meta":
         return make()

@@ -85,13 +85,7 @@ class DiffPool(Pooling):
         return Pooled(strongest.values, kept, apart, x, adjacency, into, loss)
 
     def assignment(self, batch: GraphBatch, count: Tensor, width: int) -> Tensor:
-        """The share S of each node in its graph's clusters, shape (n, width); the dead have none.
-
-        Args:
-            batch: The graphs.
-            count: How many clusters each graph has.
-            width: The highest of these.
-        """
+        """The shares S of nodes in their graph's clusters, shape (n, width); the dead have none."""
         raw = self.assign(batch.x, batch.adjacency).flatten(0, -2)[:, :width]
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))
         column = torch.arange(width, device=raw.device)
@@ -156,11 +150,6 @@ def graph_products(a: Tensor, b: Tensor, batch: GraphBatch) -> Tensor:
 
     Nodes are taken in pieces of one graph each, padded to one length: graphs of very different
     sizes take little more memory than they have nodes.
-
-    Args:
-        a: Shape :math:`(n, p)`.
-        b: Shape :math:`(n, q)`.
-        batch: The graphs.
     """
     start, order = group(batch.graph, batch.num_graphs)
     order, size = order.long(), start.long().diff()
