@@ -26,12 +26,13 @@ def test_whatever_a_networkx_graph_calls_its_class_it_can_be_packed():
     graphs = [coloured("red"), coloured("red")]
     graphs[0].graph["y"] = [1.5, None]
     graphs[1].graph["y"] = {"mass": 3}
-    assert len(Packer.learn(graphs).pack(graphs)) == 2
+    packer, packed = Packer.fit(graphs)
+    assert len(packed) == len(packer.pack(graphs)) == 2
 
 
 def test_a_list_of_sets_is_one_set():
     tasks = hop_task(1, size=6)
-    packed = Packer.learn(list(tasks)).pack([tasks[:2], tasks[2:]])
+    packed = Packer.fit(list(tasks))[0].pack([tasks[:2], tasks[2:]])
     assert torch.equal(packed.x, tasks.x)
     assert torch.equal(packed.edge_index, tasks.edge_index)
 
@@ -43,12 +44,12 @@ def test_a_table_with_one_column_is_that_column(frame):
     mols = [MolFromSmiles(text) for text in smiles]
     array = np.array(smiles)
     for given in (frame({"smiles": smiles}), array[:, None], array, pd.Series(smiles), mols):
-        packed = Packer.learn(given).pack(given)
+        packed = Packer.fit(given)[1]
         assert torch.equal(packed.x, expected.x)
         assert torch.equal(packed.edge_index, expected.edge_index)
         assert own_targets(given) == []
-    with pytest.raises(LookHopsError, match=r"2 columns.*SMILES"):
-        kind_of(frame({"smiles": smiles, "y": [1, 2, 3]}))
+    with pytest.raises(LookHopsError, match="molecule, y"):
+        kind_of(frame({"molecule": smiles, "y": [1, 2, 3]}))
 
 
 @pytest.mark.parametrize("bad", ["C1CC", None, float("nan"), ""])

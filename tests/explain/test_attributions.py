@@ -25,7 +25,7 @@ def sums(found: Attributions) -> np.ndarray:
     graph = found.graphs.batch.numpy()
     nodes = np.bincount(graph, found.node, len(found))
     edges = np.bincount(graph[found.graphs.target.numpy()], found.edge, len(found))
-    return found.baseline + found.whole + nodes + edges
+    return found.baseline + found.whole + nodes + edges + found.features.sum(1)
 
 
 def check(found: Attributions) -> None:
@@ -33,7 +33,9 @@ def check(found: Attributions) -> None:
     own = found.answers.targets[found.target]
     if isinstance(own, ClassAnswers):
         p = own.probabilities[np.arange(len(found)), own.numbers]
-        np.testing.assert_allclose(found.value, np.log(p) - np.log1p(-p), atol=1e-6)
+        asked = np.arange(own.probabilities.shape[1]) == np.asarray(own.numbers)[:, None]
+        others = np.where(asked, 0, own.probabilities).sum(1)  # 1 - p has no digits left near 1
+        np.testing.assert_allclose(found.value, np.log(p) - np.log(others), atol=1e-6)
     else:
         np.testing.assert_allclose(found.value, own.values)
     np.testing.assert_allclose(sums(found), found.value, rtol=1e-9, atol=1e-9)
@@ -48,7 +50,8 @@ def test_shares_of_classes_add_up_over_seeds(of_classes, molecules):
     assert found.in_log_odds
     assert (found.node_spread > 0).any()
     with_edges = np.bincount(found.graphs.batch.numpy(), found.node_with_edges, len(found))
-    np.testing.assert_allclose(found.baseline + found.whole + with_edges, found.value)
+    parts = found.baseline + found.whole + found.features.sum(1) + with_edges
+    np.testing.assert_allclose(parts, found.value)
 
 
 def test_shares_of_numbers_add_up(trained, molecules):
@@ -174,7 +177,8 @@ def test_a_graph_without_edges_is_explained_without_a_warning(of_classes):
         warnings.simplefilter("error")
         found = attribute(of_classes, graphs)
     check(found)
-    assert "The largest part is C (atom 0)" in found[0].sentence
+    assert "The largest parts are" in found[0].sentence
+    assert "The largest part is C (atom 0)" in replace(found[0], features={}).sentence
 
 
 def test_one_graph_has_each_edge_once(of_classes, molecules):
@@ -182,5 +186,5 @@ def test_one_graph_has_each_edge_once(of_classes, molecules):
     one = found[1]
     assert one.smiles == molecules.columns["smiles"][1]
     assert len(one.edges) * 2 == int(molecules.edge_ptr[2] - molecules.edge_ptr[1])
-    total = one.baseline + one.whole + one.node.sum() + one.edge.sum()
+    total = one.baseline + one.whole + one.node.sum() + one.edge.sum() + sum(one.features.values())
     assert total == pytest.approx(one.value)

@@ -1,5 +1,7 @@
 """From and to PyG."""
 
+from copy import copy
+
 import pytest
 import torch
 from hypothesis import given
@@ -22,12 +24,15 @@ def test_fields_of_graphs_are_features_where_they_are_named():
         Data(torch.ones(2, 3), ends, u=torch.ones(1, 2), temperature=t, solvent=s, ph=p)
         for t, s, p in (
             (20.5, "water", torch.tensor([1.0, 2.0])),
-            (torch.tensor([90.0]), "ether", torch.tensor([[3.0, 4.0]])),
+            (torch.tensor([90.0]), "ether", torch.tensor([3.0, 4.0])),
         )
     ]
     assert Graphs.from_pyg(data).whole.number_names == ("number 0", "number 1")
     names = ["temperature", "solvent", "ph"]
-    for carriers in (data, Batch.from_data_list(data)):
+    rows = [copy(one) for one in data]
+    for one in rows:  # a batch keeps a row a graph apart where the field has one row
+        one.ph = one.ph[None]
+    for carriers in (data, Batch.from_data_list(rows)):
         whole = Graphs.from_pyg(carriers, names).whole
         assert whole.number_names == ("number 0", "number 1", "temperature", "ph 0", "ph 1")
         assert whole.numbers[:, 2:].tolist() == [[20.5, 1, 2], [90, 3, 4]]

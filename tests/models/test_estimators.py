@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import torch
 from sklearn import config_context
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -74,6 +74,8 @@ class RegressorOfRows(OfRows, LookHopsRegressor):
     pass
 
 
+#: 60 graphs at once and one at a time differ by 1e-6 on some CPUs, where 1e-7 is asked.
+FLOAT32 = "answers of single precision differ in the seventh digit between batches"
 ROWS = {"pool": "none", "dropout": 0.0, "hidden": 16, "layers": 2, "device": "cpu"}
 
 
@@ -83,9 +85,20 @@ ROWS = {"pool": "none", "dropout": 0.0, "hidden": 16, "layers": 2, "device": "cp
         ClassifierOfRows(**ROWS, max_epochs=15, learning_rate=0.05),
         RegressorOfRows(**ROWS, max_epochs=15, learning_rate=0.05),
     ],
+    expected_failed_checks=lambda estimator: (
+        {"check_methods_subset_invariance": FLOAT32} if is_classifier(estimator) else {}
+    ),
 )
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
+
+
+def test_answers_are_the_same_in_any_batch():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    model = ClassifierOfRows(**ROWS, max_epochs=5).fit(X, (X[:, 0] > 0).astype(int))
+    alone = np.concatenate([model.predict_proba(X[i : i + 1]) for i in range(60)])
+    np.testing.assert_allclose(model.predict_proba(X), alone, rtol=1e-5, atol=1e-6)
 
 
 # -------------------------------------------------------------------- kinds of graphs

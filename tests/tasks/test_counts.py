@@ -166,8 +166,8 @@ def test_counts_go_through_every_command(lookhops, table, tmp_path):
     assert "oxygens" in (tmp_path / "report.html").read_text()
     assert lookhops("explain", folder, table, "-o", tmp_path / "why")[0] == 0
     why = json.loads((tmp_path / "why" / "explanations.json").read_text())["graphs"][5]
-    parts = sum(why["nodes"]) + sum(why["edge_shares"]) + why["whole"] + why["baseline"]
-    assert parts == pytest.approx(why["value"], abs=1e-4)
+    parts = [*why["nodes"], *why["edge_shares"], *why["features"].values()]
+    assert sum(parts) + why["whole"] + why["baseline"] == pytest.approx(why["value"], abs=1e-4)
     answers = Predictor(folder, "cpu").predict(load(table, target="oxygens", task="counts"))
     assert why["value"] == pytest.approx(answers.values[5], rel=1e-4)
 
