@@ -6,9 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.explain.spreading import over_neighbourhoods
+from lookhops.explain.spreading import AtomSpreading, over_neighbourhoods
 from lookhops.neighbourhoods.totals import graph_totals, spread_totals
 from lookhops.sources.hop_tasks import hop_task
+from lookhops.sources.molecules import from_smiles
 from strategies import graph_sets
 
 
@@ -61,3 +62,31 @@ def test_what_a_graph_has_too_few_of_is_carried_by_no_node():
     node, _, whole = spread_totals(graphs, shares, totals.mean(0) + 0.1)
     assert not node.any()
     assert whole.tolist() == [6.0] * 3
+
+
+def test_shares_of_descriptors_reach_their_atoms():
+    graphs = from_smiles(["Cc1ccccc1", "CCCC", "O"])
+    names = graphs.whole.number_names
+    shares = torch.from_numpy(np.random.default_rng(0).normal(size=(3, len(names))))
+    mean = torch.full((len(names),), 0.7, dtype=torch.float64)
+    node, left = AtomSpreading(graphs, names)(shares, mean)
+    total = left.sum(1).index_add(0, graphs.batch.long(), node)
+    torch.testing.assert_close(total, shares.sum(1))
+    kept = {name for name, own in zip(names, left.T, strict=True) if own.any()}
+    assert {"FractionCSP3", "fr_benzene"} <= kept  # no sum, or nothing to hand on
+    assert not kept & {"MolLogP", "MolMR", "HeavyAtomCount"}
+    rings = names.index("fr_benzene")
+    alone = torch.zeros_like(shares)
+    alone[:, rings] = 1.0
+    node, left = AtomSpreading(graphs, names)(alone, mean)
+    np.testing.assert_allclose(node[:7], [-0.1 / 0.3] + [(1 / 6 - 0.1) / 0.3] * 6)
+    assert not node[7:].any()
+    assert left[:, rings].tolist() == [0, 1, 1]
+
+
+def test_graphs_that_are_no_molecules_keep_their_features():
+    graphs = hop_task(1, 3)
+    shares = torch.ones(3, 2, dtype=torch.float64)
+    node, left = AtomSpreading(graphs, ("TPSA", "fr_nitro"))(shares, torch.zeros(2))
+    assert not node.any()
+    assert torch.equal(left, shares)

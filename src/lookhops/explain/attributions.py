@@ -14,6 +14,7 @@ from lookhops.explain.attribution import Attribution, GraphPart, paired
 from lookhops.explain.drawing.shares import with_edges
 from lookhops.explain.networks import NetworkShares, explain_networks
 from lookhops.explain.question import all_together, find_head, temperature_of
+from lookhops.explain.spreading import AtomSpreading
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
@@ -163,12 +164,13 @@ def attribute(
     if answered.chosen is not None:
         classes = torch.from_numpy(answered.chosen).long().to(predictor.device)
     seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
-    found = explain_networks(predictor, whole, seeds, head, classes, stacked)
+    columns = predictor.encoding.whole
+    names = () if columns is None else columns.features
+    atoms = AtomSpreading(whole.graphs, names)
+    found = explain_networks(predictor, whole, atoms, seeds, head, classes, stacked)
     values = None if seed is not None else torch.from_numpy(answered.shared())
     sizes = [(len(predictor.members[s]), temperature_of(predictor, head, s)) for s in seeds]
     together = all_together(found.start, found.end, classes is not None, sizes)
-    columns = predictor.encoding.whole
-    names = () if columns is None else (*columns.numbers, *columns.labels)
     return _joined(whole.graphs, answers, number, found, together, values, names)
 
 

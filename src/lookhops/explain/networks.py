@@ -15,6 +15,7 @@ from lookhops.explain.path import Path, PathShares, Shares, halves
 from lookhops.explain.points import Points
 from lookhops.explain.question import Question
 from lookhops.explain.spreading import (
+    AtomSpreading,
     alike,
     means_of_kinds,
     neighbourhood_shares,
@@ -87,7 +88,8 @@ class NetworkShares(Shares):
 
     Args:
         whole: Of the graphs as wholes, shape (networks, g).
-        features: Of each feature of whole graphs, shape (networks, g, f).
+        features: Of each feature of whole graphs, as far as atoms do not have it, shape
+            (networks, g, f).
     """
 
     whole: Tensor
@@ -97,6 +99,7 @@ class NetworkShares(Shares):
 def explain_networks(
     predictor: Predictor,
     whole: PreparedGraphs,
+    atoms: AtomSpreading,
     seeds: Sequence[int],
     head: Head,
     classes: Tensor | None,
@@ -107,6 +110,7 @@ def explain_networks(
     Args:
         predictor: The model.
         whole: The graphs.
+        atoms: Hands shares of descriptors on to their atoms.
         seeds: Whose networks.
         head: The target that is explained.
         classes: The class of each graph whose log-odds are explained; none for a number.
@@ -124,7 +128,7 @@ def explain_networks(
         some = every[start : start + size]
         their_seeds = [seed for seed, _ in some]
         stack = Stack(predictor, whole, their_seeds, [network for _, network in some])
-        found.append(stack.explain(Question.to(predictor, head, classes, their_seeds)))
+        found.append(stack.explain(Question.to(predictor, head, classes, their_seeds), atoms))
     return NetworkShares.join(found, 0)
 
 
@@ -162,7 +166,7 @@ class Stack:
             sizes = [one.graphs.num_neighbourhoods for one in self.preprocessing]
             self.gather_whole = WholeGatherer([columns[seed] for seed in seeds], sizes)
 
-    def explain(self, question: Question) -> NetworkShares:
+    def explain(self, question: Question, atoms: AtomSpreading) -> NetworkShares:
         """The shares of all graphs."""
         found, seen = self._integrate(question), self.model.architecture
         kinds = alike(self.whole.graphs, seen.k * seen.layers)
@@ -173,6 +177,10 @@ class Stack:
             every = map(self._spread_totals, totals, self.preprocessing)
             of_nodes, of_edges, left = map(torch.stack, zip(*every, strict=True))
             node, edge = node + of_nodes, edge + of_edges
+        if features.shape[-1]:
+            handed = map(atoms, features, map(self._means_of_features, self.preprocessing))
+            of_atoms, features = map(torch.stack, zip(*handed, strict=True))
+            node = node + of_atoms
         if "fingerprint" in self.model.readings:
             node = node + over_neighbourhoods(self.whole.graphs, self._neighbourhoods(found.slope))
         return NetworkShares(node, edge, found.start, found.end, left, features)
@@ -225,6 +233,16 @@ class Stack:
         count = len(columns.numbers) + len(columns.labels)
         found = encoded.new_zeros(*encoded.shape[:-1], count)
         return totals, found.index_add(-1, owners, encoded)
+
+    def _means_of_features(self, preprocessing: Preprocessing) -> Tensor:
+        """The mean of each feature of whole graphs in a training part, 0 of labels, shape (f)."""
+        assert self.encoding.whole is not None
+        assert preprocessing.graphs.mean is not None
+        columns = self.encoding.whole
+        mean = preprocessing.graphs.mean[-len(columns.owners) :]
+        found = mean.new_zeros(len(columns.features))
+        found[: len(columns.numbers)] = mean[: len(columns.numbers)]
+        return found.to(self.whole.graphs.device)
 
     def _spread_totals(
         self, totals: Tensor, preprocessing: Preprocessing

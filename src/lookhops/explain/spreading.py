@@ -1,6 +1,8 @@
-"""Shares handed on: to parts that look alike, and from exact neighbourhoods to their nodes."""
+"""Shares handed on: to parts that look alike, and to nodes from neighbourhoods and descriptors."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -12,9 +14,12 @@ from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import identities
 from lookhops.nn.whole import Fingerprint
+from lookhops.sources.rdkit.atom_parts import atom_parts
 
 #: Farther than this no difference is looked for.
 MOST_HOPS = 32
+#: Descriptors that are nearer to their mean than this have no share to hand on.
+NEAREST = 1e-9
 
 
 def alike(graphs: Graphs, hops: int) -> tuple[Tensor, Tensor]:
@@ -120,3 +125,59 @@ def over_neighbourhoods(graphs: Graphs, shares: Tensor) -> Tensor:
         inside.data[:] = 1
         found += inside.T @ (share / np.diff(inside.indptr)[:, None])
     return torch.from_numpy(found.T.copy()).to(shares.device).view(shares.shape[:-1])
+
+
+class AtomSpreading:
+    r"""Hands shares of descriptors that are sums over atoms on to the atoms of molecules.
+
+    With the atoms' parts :math:`c_i` of a descriptor, :math:`\sum_i c_i = x`, and its mean
+    :math:`m` in the training part, atom :math:`i` of :math:`n` has
+
+    .. math::
+        \phi_i = \phi \, \frac{c_i - m / n}{x - m}
+
+    of the share :math:`\phi`: what it adds beyond an even part of what an average molecule has.
+    Where no atom has any, the share stays with the molecule: no atom carries what others have.
+
+    Args:
+        graphs: The graphs; those without a SMILES have no atoms.
+        names: The features of whole graphs: numbers, then labels.
+    """
+
+    def __init__(self, graphs: Graphs, names: Sequence[str]) -> None:
+        self.graph, self.size = graphs.batch.long(), graphs.nodes_per_graph.double()
+        #: Of each column that is handed on its values, the atoms' parts, and who has any.
+        self.columns: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
+        smiles, numbers = graphs.columns.get("smiles"), graphs.whole.numbers
+        if smiles is None or numbers is None:
+            return
+        values, ends = numbers.double(), graphs.node_ptr.tolist()
+        for graph, row in enumerate(values.tolist()):
+            atoms = slice(ends[graph], ends[graph + 1])
+            known = dict(zip(names, row, strict=False))
+            for name, part in atom_parts(str(smiles[graph]), known).items():
+                if len(part) == atoms.stop - atoms.start and part.any():
+                    self._add(names.index(name), graph, atoms, torch.from_numpy(part), values)
+
+    def _add(self, column: int, graph: int, atoms: slice, part: Tensor, values: Tensor) -> None:
+        if column not in self.columns:
+            parts, known = self.graph.double().zero_(), torch.zeros_like(self.size).bool()
+            self.columns[column] = values[:, column], parts, known
+        _, parts, known = self.columns[column]
+        parts[atoms], known[graph] = part.to(parts), True
+
+    def __call__(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+        """Shares of the nodes, shape (n), and what the features keep, shape (g, f).
+
+        Args:
+            shares: Of the features of each graph, float64, shape (g, f).
+            mean: Of each feature in the training part, shape (f).
+        """
+        node, left = torch.zeros_like(self.graph, dtype=shares.dtype), shares.clone()
+        for column, (values, parts, known) in self.columns.items():
+            apart = values - mean[column]
+            carried = known & (apart.abs() > NEAREST)
+            slope = torch.where(carried, shares[:, column] / apart, 0)
+            node += slope[self.graph] * (parts - (mean[column] / self.size)[self.graph])
+            left[:, column] = torch.where(carried, 0, shares[:, column])
+        return node, left
