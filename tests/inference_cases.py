@@ -9,7 +9,7 @@ from engine_cases import WHOLE
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.nn import Architecture
-from lookhops.training.inference import Ensemble, StackedNetworks
+from lookhops.training.inference import Ensemble
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.randomness import seeded_model
 
@@ -57,9 +57,9 @@ class InferenceCases:
         graphs, architecture = told, CASES[name]
         networks, preprocessing, encoding = trained(graphs, architecture, self.device)
         whole = PreparedGraphs.of(graphs.to(self.device), architecture, encoding)
-        asked = StackedNetworks if stacked else Ensemble
+        ensemble = Ensemble(networks, preprocessing, encoding)
         with torch.no_grad():
-            together = asked(networks, preprocessing, encoding).outputs(whole)
+            together = (ensemble.stacked_outputs if stacked else ensemble.outputs)(whole)
             for found, network, own in zip(together, networks, preprocessing, strict=True):
                 want = MemberInputs(whole, encoding, own).outputs(network)
                 torch.testing.assert_close(found.cpu(), want, rtol=0, atol=1e-9)

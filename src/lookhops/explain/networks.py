@@ -164,7 +164,7 @@ class Stack:
                 for seed in known
             }
             sizes = [one.graphs.num_neighbourhoods for one in self.preprocessing]
-            self.gather_whole = WholeGatherer([columns[seed] for seed in seeds], sizes)
+            self.gather_whole = WholeGatherer.of([columns[seed] for seed in seeds], sizes)
 
     def explain(self, question: Question, atoms: AtomSpreading) -> NetworkShares:
         """The shares of all graphs."""

@@ -165,6 +165,18 @@ class GraphSizes:
     reads_edges: bool = False
     links: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        model: GraphNetwork,
+        nodes: np.ndarray,
+        edge_ptr: Tensor,
+        entries: np.ndarray | None = None,
+    ) -> GraphSizes:
+        """Those of graphs whose edges begin there, as far as the network reads them."""
+        edges = edge_ptr.diff().cpu().numpy()
+        return cls(nodes, edges, entries, model.edge_channels > 0, makes_links(model))
+
     def room(self, plan: np.ndarray) -> Capacity:
         """The room that a plan needs.
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity
-from lookhops.training.gather import Gatherer, WholeGatherer, WindowWholeGatherer
+from lookhops.training.gather import Gatherer, WholeGatherer
 from lookhops.training.windows import Window, Windows, first_entries
 
 #: Steps whose graphs come to the device together, and nodes: whichever is fewer.
@@ -93,9 +93,8 @@ class Resident(Feed):
     ) -> None:
         super().__init__(scales)
         self.gatherer = gatherer
-        self.whole = WholeGatherer(
-            columns, [own.graphs.num_neighbourhoods for own in preprocessing]
-        )
+        sizes = [own.graphs.num_neighbourhoods for own in preprocessing]
+        self.whole = WholeGatherer.of(columns, sizes)
         self.entries = self.whole.counts
 
     def reserve(self, plan: Tensor) -> bool:
@@ -112,36 +111,17 @@ class Resident(Feed):
 
 
 @dataclass(frozen=True, eq=False)
-class _WholeGraphs:
-    """The features of a window's whole graphs, on the device.
-
-    Args:
-        indices: The neighbourhood of every entry, or none.
-        offsets: First entry of each graph, and the end, or none.
-        first_entry: Number of that entry among all of its member's, shape (g), or none.
-        totals: Totals of each graph, or none.
-    """
-
-    indices: Tensor | None = None
-    offsets: Tensor | None = None
-    first_entry: Tensor | None = None
-    totals: Tensor | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class _Round:
     """What some steps need.
 
     Args:
         order: The batches, by numbers in the window, in main memory.
-        window: The graphs of all members, member after member.
-        whole: The features of its whole graphs.
+        tensors: The graphs of all members, member after member, by the names of the buffers.
         ready: Reached on the device when all of it is there, or none.
     """
 
     order: Tensor
-    window: Window
-    whole: _WholeGraphs
+    tensors: dict[str, Tensor]
     ready: torch.cuda.Event | None
 
 
@@ -159,8 +139,6 @@ class Streamed(Feed):
         entries: Known neighbourhoods of each graph, shape (members, graphs), or none.
         scales: The members' scales of numbers.
     """
-
-    whole: WindowWholeGatherer
 
     def __init__(
         self,
@@ -233,31 +211,24 @@ class Streamed(Feed):
         self.buffers.__dict__["is_undirected"] = whole_set.is_undirected
         if self.model.uses_edges:
             self.buffers.__dict__["is_symmetric"] = whole_set.is_symmetric
-        self.number, self.first_node = numbers(graphs), numbers(graphs)
-        self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, self.first_node)
-        totals = self.preprocessing[0].graphs.num_totals
-        values = torch.zeros(graphs, totals, device=device) if totals else None
-        sizes = (entries, graphs + 1, graphs)
-        rows_of = (None if self.entries is None else numbers(size) for size in sizes)
-        self.whole = WindowWholeGatherer(self.number, values, *rows_of)
+        own = {"number": numbers(graphs), "first_node": numbers(graphs)}
+        self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, own["first_node"])
+        whole: dict[str, Any] = {}
+        if totals := self.preprocessing[0].graphs.num_totals:
+            whole["totals"] = torch.zeros(graphs, totals, device=device)
+        if self.entries is not None:
+            sizes = {"indices": entries, "offsets": graphs + 1, "first_entry": graphs}
+            whole |= {name: numbers(size) for name, size in sizes.items()}
+        self.whole = WholeGatherer(**whole, number=own["number"])
+        self.slots = {**self.buffers.tensors, **own, **whole}
 
     def _put(self, made: _Round) -> None:
         """Copy a round into the buffers."""
-        window, buffers, whole = made.window, self.buffers, self.whole
-        pairs: list[tuple[Any, Any]] = [
-            *((window.graphs.tensors[name], own) for name, own in buffers.tensors.items()),
-            (window.number, self.number),
-            (window.first_node, self.first_node),
-            *(
-                (getattr(made.whole, own.name), getattr(whole, own.name))
-                for own in fields(_WholeGraphs)
-            ),
-        ]
         if made.ready is not None:
             torch.cuda.current_stream().wait_event(made.ready)
-        for values, buffer in pairs:
-            if values is not None:
-                buffer[: len(values)].copy_(values)
+        for name, slot in self.slots.items():
+            if (values := made.tensors.get(name)) is not None:
+                slot[: len(values)].copy_(values)
                 if made.ready is not None:
                     values.record_stream(torch.cuda.current_stream())
 
@@ -297,36 +268,34 @@ class Streamed(Feed):
             order = torch.full_like(part, -1)
             order[there] = torch.arange(len(chosen))
             window = self.windows.of(chosen)
-            whole = self._whole(window, chosen.split(there.sum((1, 2)).tolist()))
+            own = {"number": window.number, "first_node": window.first_node}
+            tensors = {**window.graphs.tensors, **own, **self._whole(window, part)}
             ready = None
             if self.stream is not None:
                 order = order.pin_memory()
                 ready = torch.cuda.Event()
                 ready.record(self.stream)
-        return _Round(order, window, whole, ready)
+        return _Round(order, tensors, ready)
 
-    def _whole(self, window: Window, chosen: Sequence[Tensor]) -> _WholeGraphs:
-        """The features of a window's whole graphs.
-
-        Args:
-            window: The graphs of all members.
-            chosen: Numbers of each member's in the whole set, in main memory.
-        """
+    def _whole(self, window: Window, part: Tensor) -> dict[str, Tensor]:
+        """The features of a window's whole graphs, those of ``part``, by name."""
         if self.entries is None and not self.preprocessing[0].graphs.num_totals:
-            return _WholeGraphs()
-        indices, lengths, firsts, totals = [], [], [], []
-        graphs = torch.arange(len(window.number), device=window.number.device)
-        for member, own in enumerate(graphs.split([len(numbers) for numbers in chosen])):
-            whole = self.windows.whole(gather(window.graphs, own))
+            return {}
+        found: dict[str, list[Tensor]] = {}
+        graphs, start = torch.arange(len(window.number), device=window.number.device), 0
+        for member, batches in enumerate(part):
+            chosen = batches[batches >= 0]
+            whole = self.windows.whole(gather(window.graphs, graphs[start : start + len(chosen)]))
+            start += len(chosen)
             columns = self.preprocessing[member].graphs.columns(whole)
             if columns.rows is not None and self.first_entries is not None:
-                indices.append(columns.rows.indices + member * self.longest)
-                lengths.append(columns.rows.offsets.diff())
-                firsts.append(self.first_entries[member][chosen[member]])
+                found.setdefault("indices", []).append(columns.rows.indices + member * self.longest)
+                found.setdefault("lengths", []).append(columns.rows.offsets.diff())
+                first = self.first_entries[member][chosen].to(graphs.device)
+                found.setdefault("first_entry", []).append(first)
             if columns.totals is not None:
-                totals.append(columns.totals)
-        joined = torch.cat(totals) if totals else None
-        if not indices:
-            return _WholeGraphs(totals=joined)
-        first = torch.cat(firsts).to(graphs.device)
-        return _WholeGraphs(torch.cat(indices), to_offsets(torch.cat(lengths)), first, joined)
+                found.setdefault("totals", []).append(columns.totals)
+        joined = {name: torch.cat(each) for name, each in found.items()}
+        if "lengths" in joined:
+            joined["offsets"] = to_offsets(joined.pop("lengths"))
+        return joined

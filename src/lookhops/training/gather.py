@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import GraphColumns
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import segment_of
+from lookhops.graphs.indexing import segment_of, to_offsets
 from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency, Pattern
 from lookhops.ops.batch import WholeInputs
@@ -64,10 +64,14 @@ class Gatherer:
         """
         members, size = index.shape
         made = lay_out(index, self.tables, room.nodes, room.edges)
+        weight = None
+        if self.uses_edges:
+            weight = self.encoding.edge_weight(self.graphs, made.edge, dtype)
+        symmetric = self.undirected if weight is None else self.symmetric
         x = self.encoding.encode_nodes(self.graphs, made.node, dtype, scales.nodes)
         return GraphBatch(
             x=x.view(members, room.nodes, -1),
-            adjacency=self._adjacency(made.pattern, made.edge, dtype),
+            adjacency=Adjacency(made.pattern, weight, symmetric=symmetric),
             graph=made.graph,
             num_graphs=members * size,
             alive=made.alive,
@@ -78,12 +82,6 @@ class Gatherer:
             extent=room.extent(members, members * size) if self.room_for_links else None,
         )
 
-    def _adjacency(self, pattern: Pattern, old: Tensor, dtype: torch.dtype) -> Adjacency:
-        """The edges with their weights, where they have any."""
-        weight = self.encoding.edge_weight(self.graphs, old, dtype) if self.uses_edges else None
-        symmetric = self.undirected if weight is None else self.symmetric
-        return Adjacency(pattern, weight, symmetric=symmetric)
-
     def _edge_inputs(
         self,
         pattern: Pattern,
@@ -93,16 +91,7 @@ class Gatherer:
         dtype: torch.dtype,
         scale: Scale | None,
     ) -> EdgeInputs | None:
-        """The features of the edges, a slice for each member.
-
-        Args:
-            pattern: The edges of all members.
-            old: Number of each in the whole set.
-            members: Number of members.
-            room: Shapes to fill.
-            dtype: Type of the columns.
-            scale: The members' scales of the edges' numbers.
-        """
+        """The features of the edges, of which ``old`` are the numbers, a slice for each member."""
         if not self.tells_edges:
             return None
         first = pattern.row_ptr[:: room.nodes][:members].long()  # edge of each member
@@ -115,30 +104,54 @@ class Gatherer:
         return EdgeInputs(columns.view(members, room.own_edges, -1), place, self.symmetric)
 
 
+@dataclass(frozen=True, eq=False)
 class WholeGatherer:
     """Gathers the features of whole graphs, for the members of a stack.
 
+    Its tables have a row for every graph of every member, member after member; those of a window of
+    a larger set, in which each graph is of one member, a row for each graph.
+
     Args:
-        members: The features of whole graphs, in the columns of each member.
-        sizes: Size of each member's vocabulary; the tables of a stack are as long as the longest.
+        totals: Shape (rows, q), or none.
+        indices: The neighbourhood of each entry, row after row, or none.
+        offsets: First entry of each row, and the end, shape (rows + 1), or none.
+        first_entry: Number of that entry among all of its member's, shape (rows), or none.
+        number: Number of each graph in the whole set, shape (rows); none where they are the same.
+        stride: Rows of each member, 0 for a window.
+        counts: Entries of each graph, shape (members, graphs), in main memory, where known.
     """
 
-    def __init__(self, members: Sequence[GraphColumns], sizes: Sequence[int]) -> None:
-        self.totals = self.indices = self.offsets = None
-        #: Entries of each graph, shape (members, graphs), in main memory.
-        self.counts: np.ndarray | None = None
-        totals = [member.totals for member in members if member.totals is not None]
-        if totals:
-            self.totals = torch.stack(totals)
+    totals: Tensor | None = None
+    indices: Tensor | None = None
+    offsets: Tensor | None = None
+    first_entry: Tensor | None = None
+    number: Tensor | None = None
+    stride: int = 0
+    counts: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, members: Sequence[GraphColumns], sizes: Sequence[int]) -> WholeGatherer:
+        """Of all graphs.
+
+        Args:
+            members: The features of whole graphs, in the columns of each member.
+            sizes: Size of each member's vocabulary; tables of a stack are as long as the longest.
+        """
+        each = [member.totals for member in members if member.totals is not None]
+        totals, stride = (torch.cat(each), len(each[0])) if each else (None, 0)
         rows = [member.rows for member in members if member.rows is not None]
-        if rows:
-            longest = max(sizes)
-            self.counts = torch.stack([one.offsets.diff() for one in rows]).cpu().numpy()
-            self.indices = torch.cat([one.indices + i * longest for i, one in enumerate(rows)])
-            ends = torch.tensor([0] + [one.indices.numel() for one in rows]).cumsum(0)
-            parts = [one.offsets[:-1] + int(ends[i]) for i, one in enumerate(rows)]
-            self.offsets = torch.cat((*parts, ends[-1:].to(self.indices.device)))
-            self.graphs, self.ends = len(rows[0]), ends[:-1].to(self.indices.device)
+        if not rows:
+            return cls(totals, stride=stride)
+        longest = max(sizes)
+        counts = [one.offsets.diff() for one in rows]
+        return cls(
+            totals,
+            torch.cat([one.indices + i * longest for i, one in enumerate(rows)]),
+            to_offsets(torch.cat(counts)),
+            torch.cat([one.offsets[:-1] for one in rows]),
+            stride=len(rows[0]),
+            counts=torch.stack(counts).cpu().numpy(),
+        )
 
     def one(self, index: Tensor) -> WholeInputs:
         """Those of the graphs at ``index``, shape (size), of a stack of one member."""
@@ -148,17 +161,12 @@ class WholeGatherer:
         return replace(made, number=made.number[0], totals=totals)
 
     def every(self, number: Tensor) -> WholeInputs:
-        """:meth:`one` of all graphs in their order, of which nothing has to be gathered.
-
-        Args:
-            number: Their numbers.
-        """
-        totals = None if self.totals is None else self.totals[0]
+        """:meth:`one` of all graphs in their order, of which nothing has to be gathered."""
         if self.indices is None or self.offsets is None:
-            return WholeInputs(number, totals)
+            return WholeInputs(number, self.totals)
         place = torch.arange(self.indices.numel(), device=self.indices.device)
         row = segment_of(self.offsets, self.indices.numel())
-        return WholeInputs(number, totals, self.indices, self.offsets, row, place)
+        return WholeInputs(number, self.totals, self.indices, self.offsets, row, place)
 
     def __call__(self, index: Tensor, room: int) -> WholeInputs:
         """Those of the graphs at ``index``, shape (members, size), -1 for no graph.
@@ -167,74 +175,19 @@ class WholeGatherer:
             index: Graphs of each member's batch.
             room: Entries to make room for.
         """
-        number = index.clamp(min=0)
-        totals = None if self.totals is None else self._totals_of(number)
-        if self.indices is None or self.offsets is None:
-            return WholeInputs(self._numbers(number), totals)
-        old_row = self._rows(number).flatten()
-        first = self.offsets[old_row]
-        count = torch.where(index.flatten() >= 0, self.offsets[old_row + 1] - first, 0)
+        graph = index.clamp(min=0)
+        own = graph + self.stride * torch.arange(len(graph), device=graph.device)[:, None]
+        number = graph if self.number is None else self.number[graph]
+        totals = None if self.totals is None else self.totals[own]
+        if self.indices is None or self.offsets is None or self.first_entry is None:
+            return WholeInputs(number, totals)
+        own = own.flatten()
+        first = self.offsets[own]
+        count = torch.where(index.flatten() >= 0, self.offsets[own + 1] - first, 0)
         offsets = torch.cat((count.new_zeros(1), count.cumsum(0)))
         entry = torch.arange(room, device=index.device)
         row = torch.searchsorted(offsets[1:], entry, right=True).clamp(max=count.numel() - 1)
         there = entry < offsets[-1]
         old = torch.where(there, first[row] + entry - offsets[row], 0)
-        place = old - self._before(old_row, row, index.shape[1])
-        return WholeInputs(self._numbers(number), totals, self.indices[old], offsets, row, place)
-
-    def _numbers(self, number: Tensor) -> Tensor:
-        """Numbers of graphs in the whole set."""
-        return number
-
-    def _totals_of(self, number: Tensor) -> Tensor:
-        assert self.totals is not None
-        wide = number.unsqueeze(-1).expand(-1, -1, self.totals.shape[-1])
-        return self.totals.gather(1, wide)
-
-    def _rows(self, number: Tensor) -> Tensor:
-        """The sparse rows of the members' graphs: those of all graphs, member after member."""
-        member = torch.arange(len(number), device=number.device)[:, None]
-        return number + member * self.graphs
-
-    def _before(self, old_row: Tensor, row: Tensor, size: int) -> Tensor:
-        """How far an entry's number here is above that among all entries of its member."""
-        return self.ends[row // size]
-
-
-class WindowWholeGatherer(WholeGatherer):
-    """The same for a window of a larger set, in which every graph is of one member.
-
-    Args:
-        number: Number of each graph in the whole set, shape (g).
-        totals: Its totals, shape (g, q), or none.
-        indices: The neighbourhood of each entry, graph after graph, or none.
-        offsets: First entry of each graph, and the end, shape (g + 1), or none.
-        first_entry: Number of that entry among all of its member's, shape (g), or none.
-    """
-
-    def __init__(
-        self,
-        number: Tensor,
-        totals: Tensor | None,
-        indices: Tensor | None,
-        offsets: Tensor | None,
-        first_entry: Tensor | None,
-    ) -> None:
-        self.counts = None
-        self.number, self.totals = number, totals
-        self.indices, self.offsets, self.first_entry = indices, offsets, first_entry
-
-    def _numbers(self, number: Tensor) -> Tensor:
-        return self.number[number]
-
-    def _totals_of(self, number: Tensor) -> Tensor:
-        assert self.totals is not None
-        return self.totals[number]
-
-    def _rows(self, number: Tensor) -> Tensor:
-        return number
-
-    def _before(self, old_row: Tensor, row: Tensor, size: int) -> Tensor:
-        assert self.offsets is not None
-        assert self.first_entry is not None
-        return (self.offsets[old_row] - self.first_entry[old_row])[row]
+        place = old - (first - self.first_entry[own])[row]
+        return WholeInputs(number, totals, self.indices[old], offsets, row, place)

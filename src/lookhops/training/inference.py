@@ -19,7 +19,7 @@ from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.nn import GraphBatch, GraphNetwork
-from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, makes_links
+from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes
 from lookhops.training.device import limited_threads
 from lookhops.training.gather import Gatherer, WholeGatherer
 from lookhops.training.inputs import MemberInputs
@@ -32,14 +32,16 @@ Result = TypeVar("Result")
 MOST_THREADS = 4
 #: Numbers of a layer's features in a batch on the CPU at most, 4 MiB; graphs of a batch on a GPU.
 MOST_NUMBERS, GPU_GRAPHS = 1 << 20, 4096
+#: Nodes of a batch on a GPU at most, those of all networks: with 128 channels a tensor of 128 MiB.
+MOST_NODES = 262_144
 
 
 class Ensemble:
     """Trained networks of one architecture that are asked about the same graphs.
 
-    On a GPU they are one stack, whose step is recorded (:class:`StackedNetworks`). On the CPU each
-    batch is gathered once for all of them; batches are computed side by side, each by one thread,
-    so that no thread ever waits for another that the machine has put aside.
+    On a GPU they are one stack, whose step is recorded. On the CPU each batch is gathered once for
+    all of them; batches are computed side by side, each by one thread, so that no thread ever waits
+    for another that the machine has put aside.
 
     Args:
         networks: The networks, on one device.
@@ -54,13 +56,7 @@ class Ensemble:
         encoding: Encoding,
     ) -> None:
         self.networks = [network.eval() for network in networks]
-        self.preprocessing = list(preprocessing)
-        self.encoding = encoding
-
-    @cached_property
-    def stack(self) -> StackedNetworks:
-        """The networks with a leading axis."""
-        return StackedNetworks(self.networks, self.preprocessing, self.encoding)
+        self.preprocessing, self.encoding = list(preprocessing), encoding
 
     @torch.inference_mode()
     def outputs(self, whole: PreparedGraphs) -> list[Tensor]:
@@ -73,7 +69,7 @@ class Ensemble:
         if not len(whole.graphs):
             return [torch.zeros(0, first.out_channels) for _ in self.networks]
         if whole.graphs.device.type == "cuda" and stackable(first):
-            return list(self.stack.outputs(whole).cpu().unbind(0))
+            return list(self.stacked_outputs(whole).cpu().unbind(0))
         number = torch.arange(len(whole.graphs), device=whole.graphs.device)
         inputs = self._inputs(whole)
         whole_graphs = {id(own): own.gather_whole.every(number) for own in inputs}
@@ -125,6 +121,49 @@ class Ensemble:
         found = list(side_by_side(batch, _batches(whole.graphs, networks[0].architecture.hidden)))
         return [torch.cat(each) for each in zip(*found, strict=True)]
 
+    @cached_property
+    def _stack(self) -> dict[str, Tensor]:
+        """The weights of all networks with a leading axis."""
+        each = [dict(network.named_parameters()) for network in self.networks]
+        return {key: padded_stack([own[key].detach() for own in each]) for key in each[0]}
+
+    @torch.no_grad()
+    def stacked_outputs(self, whole: PreparedGraphs) -> Tensor:
+        """As :meth:`outputs`, by one stack, on the graphs' device: (networks, g, outputs).
+
+        The layers take a leading axis (:func:`~lookhops.training.stacked.stackable`).
+        """
+        model, graphs, members = self.networks[0], whole.graphs, len(self.preprocessing)
+        dtype = next(model.parameters()).dtype
+        nodes = graphs.nodes_per_graph.cpu().numpy()
+        batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), GPU_GRAPHS)
+        gatherer = Gatherer(graphs, self.encoding, model)
+        gather_whole = WholeGatherer.of(
+            [own.graphs.columns(whole) for own in self.preprocessing],
+            [own.graphs.num_neighbourhoods for own in self.preprocessing],
+        )
+        like = torch.empty(0, dtype=dtype, device=graphs.device)
+        scales = Scales.stack([own.scales for own in self.preprocessing], like)
+        sizes = GraphSizes.of(model, nodes, graphs.edge_ptr, gather_whole.counts)
+        plan = np.broadcast_to(batches, (members, *batches.shape))
+        room = Capacity(0, 0).grown(sizes.room(plan))
+        order = torch.from_numpy(batches).to(graphs.device)
+        shape = members, len(graphs) + 1, model.out_channels  # one place more, for padding
+        found = torch.empty(shape, dtype=dtype, device=graphs.device)
+
+        def step(number: Tensor) -> None:
+            index = order.index_select(0, number)
+            each = index.expand(members, -1)
+            batch = gatherer(each, room, dtype, scales)
+            batch = replace(batch, whole=gather_whole(each, room.entries))
+            output = functional_call(model, self._stack, (batch,))
+            place = torch.where(index[0] >= 0, index[0], len(graphs))
+            found.index_copy_(1, place, output.to(dtype))
+
+        fixed = keeps_shapes(model, room, members) and len(batches) > 2
+        Recorder(None, torch.zeros(1, device=graphs.device), fixed).run("", step, len(batches))
+        return found[:, :-1]
+
 
 def _totals(
     networks: Sequence[GraphNetwork], inputs: Sequence[MemberInputs], graphs: Graphs
@@ -168,79 +207,6 @@ def side_by_side(batch: Callable[[Tensor], Result], batches: Sequence[Tensor]) -
         ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool,
     ):
         yield from pool.map(batch, batches)
-
-
-#: Nodes of a batch, those of all networks together: with 128 channels a tensor of 128 MiB.
-MOST_NODES = 262_144
-#: Graphs of a batch at most.
-MOST_GRAPHS = 4096
-
-
-class StackedNetworks:
-    """Networks of one architecture with their weights stacked along a leading axis.
-
-    Args:
-        networks: The networks, on one device; their layers take a leading axis
-            (:func:`~lookhops.training.stacked.stackable`).
-        preprocessing: What was fitted on a training part.
-        encoding: The columns that they read.
-    """
-
-    def __init__(
-        self,
-        networks: Sequence[GraphNetwork],
-        preprocessing: Sequence[Preprocessing],
-        encoding: Encoding,
-    ) -> None:
-        self.model = networks[0].eval()
-        self.preprocessing = list(preprocessing)
-        self.encoding = encoding
-        each = [dict(network.named_parameters()) for network in networks]
-        self.weights = {key: padded_stack([own[key].detach() for own in each]) for key in each[0]}
-        self.dtype = next(iter(self.weights.values())).dtype
-
-    @torch.no_grad()
-    def outputs(self, whole: PreparedGraphs) -> Tensor:
-        """What each network gives for each graph, on the graphs' device.
-
-        Args:
-            whole: The graphs, on the networks' device, and what is known of them as wholes.
-
-        Returns:
-            Shape (networks, g, outputs).
-        """
-        graphs, members = whole.graphs, len(self.preprocessing)
-        nodes = graphs.nodes_per_graph.cpu().numpy()
-        batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), MOST_GRAPHS)
-        plan = np.broadcast_to(batches, (members, *batches.shape))
-        gatherer = Gatherer(graphs, self.encoding, self.model)
-        columns = [own.graphs.columns(whole) for own in self.preprocessing]
-        sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
-        gather_whole = WholeGatherer(columns, sizes)
-        like = torch.empty(0, dtype=self.dtype, device=graphs.device)
-        scales = Scales.stack([own.scales for own in self.preprocessing], like)
-        edges = graphs.edge_ptr.diff().cpu().numpy()
-        links = makes_links(self.model)
-        needed = GraphSizes(nodes, edges, gather_whole.counts, gatherer.tells_edges, links).room(
-            plan
-        )
-        room = Capacity(0, 0).grown(needed)
-        order = torch.from_numpy(batches).to(graphs.device)
-        shape = members, len(graphs) + 1, self.model.out_channels  # one place more, for padding
-        found = torch.empty(shape, dtype=self.dtype, device=graphs.device)
-
-        def step(number: Tensor) -> None:
-            index = order.index_select(0, number)
-            each = index.expand(members, -1)
-            batch = gatherer(each, room, self.dtype, scales)
-            batch = replace(batch, whole=gather_whole(each, room.entries))
-            output = functional_call(self.model, self.weights, (batch,))
-            place = torch.where(index[0] >= 0, index[0], len(graphs))
-            found.index_copy_(1, place, output.to(self.dtype))
-
-        fixed = keeps_shapes(self.model, room, members) and len(batches) > 2
-        Recorder(None, torch.zeros(1, device=graphs.device), fixed).run("", step, len(batches))
-        return found[:, :-1]
 
 
 def batches_by_nodes(nodes: np.ndarray, most_nodes: int, most_graphs: int) -> np.ndarray:

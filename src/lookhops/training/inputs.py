@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
@@ -37,12 +36,7 @@ class MemberInputs:
         self.graphs = whole.graphs
         self.encoding = encoding
         self.scales = preprocessing.scales
-        if self.scales.nodes is None and _has_blanks(self.graphs):
-            raise LookHopsError(
-                f"{self.graphs.name}: some numbers are blank, and the model, of an earlier version "
-                "of LookHops, knows no mean of them; train it anew."
-            )
-        self.gather_whole = WholeGatherer(
+        self.gather_whole = WholeGatherer.of(
             [preprocessing.graphs.columns(whole)], [preprocessing.graphs.num_neighbourhoods]
         )
 
@@ -52,11 +46,11 @@ class MemberInputs:
         return any(scale is not None for scale in self.scales)
 
     def batch(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> GraphBatch:
-        """The graphs with these numbers as the network sees them.
+        """The graphs with these numbers as the network sees them, shape (size).
 
         Args:
             model: The network.
-            index: Numbers of the graphs, shape (size).
+            index: Numbers of the graphs.
             graphs: The same graphs, where they have been gathered already.
         """
         index = index.to(self.graphs.device)
@@ -65,12 +59,7 @@ class MemberInputs:
         return replace(batch, place=node, whole=self.gather_whole.one(index))
 
     def bare_batch(self, model: GraphNetwork, graphs: Graphs) -> GraphBatch:
-        """Some of the graphs as the layers see them: features of whole graphs are left out.
-
-        Args:
-            model: The network.
-            graphs: The graphs.
-        """
+        """Some of the graphs as the layers see them: features of whole graphs are left out."""
         dtype = next(model.parameters()).dtype
         of_edges: dict[str, Any] = {}
         if model.uses_edges:
@@ -122,7 +111,3 @@ class WindowInputs:
             shift = (first - whole_inputs.offsets[:-1])[whole_inputs.row]
             whole_inputs = replace(whole_inputs, place=whole_inputs.place + shift)
         return replace(batch, place=place, whole=whole_inputs)
-
-
-def _has_blanks(graphs: Graphs) -> bool:
-    return graphs.nodes.numbers is not None and bool(graphs.nodes.numbers.isnan().any())

@@ -11,7 +11,7 @@ from torch import Tensor
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.sources.splits import PARTS
-from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, makes_links, plan_of
+from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, plan_of
 from lookhops.training.device import dense_products
 from lookhops.training.engine import Engine, with_layers
 from lookhops.training.feed import Feed, Resident, Streamed
@@ -50,12 +50,7 @@ class StackedEngine(Engine):
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
             self.columns = [own.graphs.columns(self.whole) for own in self.preprocessing]
-        self.sizes = GraphSizes(
-            self.nodes.numpy(),
-            graphs.edge_ptr.diff().cpu().numpy(),
-            reads_edges=self.model.edge_channels > 0,
-            links=makes_links(self.model),
-        )
+        self.sizes = GraphSizes.of(self.model, self.nodes.numpy(), graphs.edge_ptr)
         sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
         self.stack = MemberWeights(models, self.names, sizes, self.begin)
         self._fill()
