@@ -16,14 +16,12 @@ from lookhops.core.tables import Table
 from lookhops.learners import parse_model
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
-from lookhops.report.comparable import grouped
 from lookhops.report.content import Chart, Folded, Note
+from lookhops.report.finished import grouped, read_store
 from lookhops.report.sections.reproduce import spelled
-from lookhops.report.snapshot import read_store
 from lookhops.runs.compare import comparison
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import Machine, RunRecord
-from lookhops.runs.results import Results
 from lookhops.runs.store import Store
 from lookhops.training import Protocol
 
@@ -72,12 +70,12 @@ def section(report, name):
 
 def test_the_numbers_are_those_of_the_statistics(path):
     snapshot = read_store(path)
-    cells = [cell for cell in snapshot.results.cells if cell.model != "gat"]
-    found = comparison("hops-1", Results(cells))
+    cells = [cell for cell in snapshot.cells if cell.model != "gat"]
+    found = comparison("hops-1", cells)
     report = report_on(path)
-    [group] = grouped(snapshot.results)
-    assert group.found.scores == found.scores
-    assert group.found.pairs == found.pairs
+    [group] = grouped(snapshot)
+    assert group.scores == found.scores
+    assert group.pairs == found.pairs
     blocks = section(report, "comparison").blocks
     table = next(b for b in blocks if isinstance(b, Table))
     assert [row[0] for row in table.rows] == ["licheb+lookhops", "gcn"]
@@ -140,7 +138,7 @@ def test_a_store_that_is_being_written_is_seen_at_one_moment(path):
         while len(counts) < 12 or counts[-1] == counts[0]:
             assert process.poll() is None
             snapshot = read_store(path)
-            cells = {cell.model: cell for cell in snapshot.results.cells}
+            cells = {cell.model: cell for cell in snapshot.cells}
             assert cells["gcn"].seeds == cells["licheb+lookhops"].seeds
             assert len(snapshot.commands) == len(cells["gcn"].seeds) - 3
             counts.append(len(cells["gcn"].seeds))

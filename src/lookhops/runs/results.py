@@ -133,11 +133,13 @@ class Results:
         cells: The cells.
         notes: For each data set, its size (``data``) and information gain (``gain``), if measured.
         quick: Whether this is the short version, whose numbers say nothing about the models.
+        commands: The command lines that asked for the runs, in their order, where they are known.
     """
 
     cells: Sequence[CellResult] = ()
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = False
+    commands: Sequence[str] = ()
 
     def find(self, dataset: str, architecture: Model, members: int = 1) -> CellResult | None:
         """The cell of a model on a data set, if any of its runs is finished."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -101,11 +102,14 @@ def _ending(run: Run) -> str:
 
 
 @contextmanager
-def stoppable() -> Iterator[Callable[[], None]]:
+def stoppable(again: str) -> Iterator[Callable[[], None]]:
     """Make Ctrl-C and SIGTERM wait for the end of the epoch; a second one does not wait.
 
-    Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``
-    with the number of the signal.
+    Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``,
+    which ends the command as the signal would, after a line on how to go on.
+
+    Args:
+        again: How to go on.
     """
     asked: list[int] = []
 
@@ -121,6 +125,9 @@ def stoppable() -> Iterator[Callable[[], None]]:
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield check
+    except KeyboardInterrupt as stop:
+        print_line(f"lookhops: interrupted; go on with: {again}", err)
+        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -13,9 +13,9 @@ from lookhops.core.words import joined
 from lookhops.learners import Model, learner_of
 from lookhops.nn import Architecture
 from lookhops.nn.registry import reads_k
-from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
+from lookhops.runs.compare import Comparison
 from lookhops.runs.record import Machine
 
 
@@ -82,7 +82,7 @@ def _machine(machine: Machine) -> str:
 
 
 def runs_reproduce_section(
-    groups: Sequence[Group], commands: Sequence[str], more: Lines = ()
+    groups: Sequence[Comparison], commands: Sequence[str], more: Lines = ()
 ) -> Section:
     """Commands that run it again, with the versions and machines of the runs."""
     lines = [("Run", command) for command in commands] or [
@@ -93,7 +93,7 @@ def runs_reproduce_section(
     machines = dict.fromkeys(_machine(run.machine) for run in records)
     rows = [
         ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.key.fingerprint}" for g in groups)],
-        ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.found.seeds)))],
+        ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.seeds)))],
         *(["versions", text] for text in versions),
         *(["machine", text] for text in machines),
     ]
@@ -101,7 +101,7 @@ def runs_reproduce_section(
     return reproduce_section(lead, [*lines, *more], rows)
 
 
-def rerun(group: Group) -> str:
+def rerun(group: Comparison) -> str:
     """The ``lookhops compare`` that trains the models of a group."""
     if group.quick:
         return "lookhops paper --quick -o paper"
