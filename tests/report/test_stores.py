@@ -11,14 +11,11 @@ from pathlib import Path
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
 from lookhops.learners import parse_model
-from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
 from lookhops.report.content import Chart, Folded, Note
 from lookhops.report.finished import grouped, read_store
-from lookhops.report.sections.reproduce import spelled
 from lookhops.runs.compare import comparison
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import Machine, RunRecord
@@ -91,7 +88,7 @@ def test_a_folder_with_a_store_and_exported_results(path, tmp_path, lookhops):
     assert report_on(tmp_path).title == report_on(path).title
     from lookhops.runs.export import export
 
-    export(read_store(path).results, tmp_path / "runs.json")
+    export(read_store(path), tmp_path / "runs.json")
     report = report_on(tmp_path / "runs.json")
     assert section(report, "training") is None
     assert section(report, "comparison") is not None
@@ -108,22 +105,6 @@ def test_many_models_are_compared_with_the_best_and_listed(tmp_path, tasks):
     assert len(folded[0].table.rows) == 7 * 6 // 2
     drawn = [b for b in blocks if isinstance(b, Chart) and b.numbers.head[0] == "pair"]
     assert len(drawn[0].numbers.rows) == 6
-
-
-def test_networks_are_spelled_as_compare_reads_them():
-    networks = (
-        Architecture(),
-        RECOMMENDED,
-        Architecture("gcn", "topk", ratio=0.5),
-        Architecture("cheb", "topk", k=3, ratio=0.5),
-        Architecture(pool="lookhops", edge_ratio=0.7, normalize=False, dropout=0.1),
-        FINGERPRINT,
-        replace(FINGERPRINT, fingerprint=3, totals=True),
-        Classical("wl-oa"),
-    )
-    for network in networks:
-        assert parse_model(spelled(network)) == network
-    assert spelled(Architecture("gcn", k=3)) == "gcn"  # which does not read k
 
 
 def test_a_store_that_is_being_written_is_seen_at_one_moment(path):

@@ -148,13 +148,7 @@ def _learner(
 ) -> tuple[Learner, SplitPlan, HopInformation | None]:
     """What is trained, how, and what was measured to find its k.
 
-    Args:
-        kind: A model's name, ``network``, or none: what is recommended for these graphs.
-        network: The network, where it is that.
-        k: Its hops, as they were given.
-        graphs: What it is trained on.
-        plan: The splits.
-        run: How it is run.
+    ``kind`` is a model's name, ``network``, or none: what is recommended for these graphs.
     """
     from lookhops.learners import Network as NetworkLearner
     from lookhops.learners import recommend

@@ -18,9 +18,7 @@ from lookhops.training import Protocol
 def read_store(path: Path, fingerprint: str | None = None) -> Results:
     """What a store holds, one cell for each network, whatever names its runs were asked for by.
 
-    Args:
-        path: The store.
-        fingerprint: Of the only graphs to be read of; none reads of all.
+    With a fingerprint only what it holds of those graphs.
     """
     cells, notes = store.read_store(path)
     if fingerprint is not None:
@@ -51,9 +49,7 @@ def _is_quick(cell: CellResult) -> bool:
 def _names(cells: Sequence[CellResult], quick: Collection[str]) -> dict[tuple[str, str], str]:
     """What to call the data sets, by name and fingerprint: two may have one name.
 
-    Args:
-        cells: On these data sets.
-        quick: Fingerprints of those that the quick version took a few graphs of.
+    ``quick`` are the fingerprints of those that the quick version took a few graphs of.
     """
     sets = dict.fromkeys((cell.dataset, cell.key.fingerprint) for cell in cells)
     found = {}

@@ -25,13 +25,7 @@ MOST_NAMES = 3
 
 
 def runs_report(results: Results, again: Lines = (), paper: bool = False) -> Report:
-    """The report on finished runs.
-
-    Args:
-        results: The runs.
-        again: Command lines to show.
-        paper: Whether to judge the paper's claims by them.
-    """
+    """The report on finished runs; of the ``paper``, its claims are judged by them."""
     if not results.cells:
         raise LookHopsError("No run is finished yet: there is nothing to report.")
     groups = grouped(results)

@@ -46,9 +46,8 @@ class Comparison:
     Args:
         dataset: What the graphs are called.
         finished: All finished runs, each model under its own name.
-        scores: The main metric of each compared model on each shared split, shares in per cent,
-            best mean first.
-        seeds: The seeds of the splits that the compared models share.
+        scores: The main metric of each compared model on each split that all share (``seeds``),
+            shares in per cent, best mean first.
         pairs: All pairs of models: paired differences, intervals, tests.
         ranks: Mean rank of each model over the splits.
         groups: Models that do not differ significantly, as neighbours in the order of ranks.
@@ -291,12 +290,7 @@ def comparison(
 ) -> Comparison:
     """Compare the models of these cells over the splits that they share.
 
-    Args:
-        dataset: What the graphs are called.
-        cells: The models.
-        about: What was done.
-        finished: All that is finished, if more than the cells.
-        quick: Whether these are runs of the quick version.
+    ``finished`` is all that is finished, if more than the cells; the rest is as for the class.
     """
     if not cells:
         raise LookHopsError("No run is finished yet: there is nothing to compare.")

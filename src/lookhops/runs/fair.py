@@ -82,10 +82,9 @@ class Contest:
     """Models on the same splits, each perhaps the best of several by validation.
 
     Args:
-        graphs: The graphs.
         plan: The splits, and how models are trained.
-        rows: For each row of the table, the models among which a split's validation part chooses,
-            by name.
+        rows: For each row of the table, the models by name among which a split's validation part
+            chooses.
         grid: What they differ in.
         name: Of the protocol, if it has one.
         recommended: What ``recommended`` stands for, in words, where a row has that name.
@@ -110,10 +109,6 @@ class Contest:
         """The contest of these models; those that a grid applies to are named as commands do it.
 
         What cannot be trained on these graphs and splits is an error.
-
-        Args:
-            graphs, plan, grid, name: As for the class.
-            models: The models by the names of their rows.
         """
         if grid and name != "fair":
             raise LookHopsError("A grid is searched in the fair protocol: --protocol fair.")
@@ -139,12 +134,7 @@ class Contest:
         return cls(graphs, plan, rows, grid or {}, name, said)
 
     def run(self, train: Callable[[Sequence[Cell]], None], store: Store) -> list[CellResult]:
-        """Train what the store lacks and give the finished runs of each row.
-
-        Args:
-            train: Trains the cells, into the store.
-            store: Where their runs are kept.
-        """
+        """Train what the store lacks and give the finished runs of each row."""
 
         def finished(cells: Sequence[Cell]) -> list[CellResult]:
             return store.collect(cells, lambda name: self.graphs)

@@ -32,13 +32,9 @@ NOTES = {
 
 @dataclass(frozen=True)
 class CellResult:
-    """The finished runs of a cell.
+    """The finished runs of a cell, one for each seed.
 
-    Args:
-        dataset, model: What they are called.
-        key: The graphs, the model and the protocol.
-        runs: The records, one for each seed.
-        names: All that its runs were called where they come from, ``model`` among them.
+    ``names`` are all that its runs were called where they come from, ``model`` among them.
     """
 
     dataset: str

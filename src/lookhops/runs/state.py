@@ -35,10 +35,7 @@ _FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
 class ResumeState:
     """The state of one training, so that it can go on as if it had not been interrupted.
 
-    Args:
-        folder: The model's folder.
-        settings: What :func:`~lookhops.runs.state.settings_of` gave.
-        every: Seconds between two writes.
+    ``settings`` are those of :func:`settings_of`; ``every`` counts the seconds between two writes.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], every: float) -> None:
@@ -52,10 +49,7 @@ class ResumeState:
     ) -> dict[str, Any] | None:
         """Make the folder ready; the config of a training that was complete already, else none.
 
-        Args:
-            resume: Go on with what was begun.
-            overwrite: Begin anew.
-            published: Gives the config of a finished model in the folder, if there is one.
+        ``published`` gives the config of a finished model in the folder, if there is one.
         """
         if resume and overwrite:
             raise LookHopsError("A training is either resumed or overwritten, not both.")

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
-from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
 from lookhops.core.words import joined
-from lookhops.learners import Model, learner_of
-from lookhops.nn import Architecture
-from lookhops.nn.registry import reads_k
+from lookhops.learners import learner_of
 from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.runs.compare import Comparison
@@ -106,7 +102,7 @@ def rerun(group: Comparison) -> str:
     if group.quick:
         return "lookhops paper --quick -o paper"
     models = ",".join(
-        spelled(cell.architecture)
+        learner_of(cell.architecture).spelled
         + (f"/members={cell.protocol.members}" if cell.protocol.members > 1 else "")
         for cell in group.finished
     )
@@ -126,20 +122,3 @@ def rerun(group: Comparison) -> str:
         + (f" --folds {protocol.folds}" if protocol.folds else "")
         + (f" --precision {protocol.precision}" if protocol.precision != "float32" else "")
     )
-
-
-def spelled(model: Model) -> str:
-    """A model as ``lookhops compare`` reads it: ``licheb+lookhops/k=3``."""
-    if isinstance(model, Classical):
-        return model.classical
-    text, start = model.conv, Architecture(model.conv, model.pool)
-    unread = () if reads_k(model.conv, model.pool) else ("k",)
-    if model.conv == "none":
-        text, start = "fingerprint", FINGERPRINT
-    elif model.pool != "none":
-        text += f"+{model.pool}"
-    for option in fields(Architecture):
-        value = getattr(model, option.name)
-        if option.name not in unread and value != getattr(start, option.name):
-            text += f"/{option.name}={str(value).lower()}"
-    return text

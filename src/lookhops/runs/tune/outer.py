@@ -33,15 +33,9 @@ GIVEN = ("column", "time", "file")
 def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict[int, Split]:
     """Splits of the graphs outside the test part of an outer split, by their seeds.
 
-    The first is the outer split's own training and validation part; the others part the same
-    graphs anew, by the same rule (classes in proportion, scaffolds together, ...). Where the parts
-    were given by a column, by time or by a file, the first is the only one.
-
-    Args:
-        graphs: The graphs.
-        plan: The outer splits.
-        seed: Of the outer split.
-        count: How many inner splits.
+    The first is the outer split's own training and validation part; the others part the same graphs
+    anew, by the same rule (classes in proportion, scaffolds together, ...). Where the parts were
+    given by a column, by time or by a file, the first is the only one.
     """
     outer = plan.splits[seed]
     found = {seed: outer}
@@ -62,12 +56,7 @@ def search_outer(
 ) -> list[SearchRecord]:
     """A search for each outer split; what the study has of it already is not tried again.
 
-    Args:
-        study: Optuna's storage.
-        plan: The outer splits.
-        space: Where to search.
-        judge: Trains and judges candidates, and is told of what was tried.
-        options: How to search; where time is limited, each search has its share of it.
+    Where time is limited, each search has its share of it.
     """
     seeds, start = plan.protocol.seeds, time.monotonic()
     limit = inf if options.time_limit is None else options.time_limit
@@ -131,18 +120,14 @@ def test_outer(
 ) -> dict[str, Any]:
     """Train the chosen configurations and the recommended model on the outer splits; test them.
 
+    Args:
+        chosen: The configuration of each outer split, by seed.
+        store: The file of finished runs: what it has is not trained again.
+
     Returns:
         The main metric of the test part of each outer split, of the configuration that its search
         chose (``tuned``) and of the model ``recommended``; test graphs over training graphs
         (``test_to_train``).
-
-    Args:
-        graphs: The graphs.
-        plan: The outer splits.
-        chosen: The configuration of each, by seed.
-        store: The file of finished runs: what it has is not trained again.
-        device: ``cpu``, ``cuda`` or ``auto``.
-        on_event: Called with each event.
     """
     seeds_of: dict[str, list[int]] = {}
     for seed, candidate in chosen.items():
