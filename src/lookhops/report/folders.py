@@ -157,7 +157,7 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], C
     )
     if "member" not in rows:
         rows["member"] = 0
-    parts = rows.set_index(["seed", "member"]).groupby(level=(0, 1), sort=False)
+    parts: Any = rows.set_index(["seed", "member"]).groupby(level=(0, 1), sort=False)
     return {key: part.to_dict("list") for key, part in parts}
 
 

@@ -8,6 +8,7 @@ computed again from their state.
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -173,7 +174,7 @@ def settings_of(
             digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
     return {
         "learner": learner.to_dict(),
-        "protocol": _plain(protocol),
+        "protocol": json.loads(json.dumps(asdict(protocol))),
         "data": {
             "name": graphs.name,
             "featuriser": graphs.featuriser,
@@ -183,14 +184,6 @@ def settings_of(
             "splits": digest.hexdigest()[:16],
         },
         "encoding": learner.encoding(graphs).to_dict(),
-    }
-
-
-def _plain(protocol: Protocol) -> dict[str, Any]:
-    """A protocol as JSON gives it back."""
-    values = asdict(protocol)
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
     }
 
 

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import median
-from typing import TYPE_CHECKING
-
-from lookhops.tasks import Metric, Task
-
-if TYPE_CHECKING:
-    from optuna import Trial
-    from optuna.trial import FrozenTrial
 import hashlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from statistics import fmean
+from statistics import fmean, median
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -28,6 +20,7 @@ from lookhops.runs.tune.record import SearchRecord, Tried
 from lookhops.runs.tune.space import Space
 from lookhops.runs.tune.study import StudyFile, best, finished, is_complete
 from lookhops.sources.splits import Split
+from lookhops.tasks import Metric, Task
 from lookhops.training.runs import Epoch, OnEvent, Rates, Run
 from lookhops.training.trainer import Trainer
 
