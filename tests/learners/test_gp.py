@@ -22,7 +22,7 @@ from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 
-PLAIN = GaussianProcess(hops=2)
+PLAIN, PAIRED = GaussianProcess(hops=2), GaussianProcess(pairs=4)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def fitted(graphs: Graphs, learner: GaussianProcess = PLAIN, seed: int = 1) -> F
 
 @pytest.fixture(scope="module")
 def process(molecules) -> FittedProcess:
-    return fitted(molecules, GaussianProcess())
+    return fitted(molecules, PAIRED)
 
 
 def as_classes(graphs: Graphs, cuts: tuple[float, ...]) -> Graphs:
@@ -100,10 +100,10 @@ def test_targets_of_the_other_parts_are_never_read(molecules, process):
     parts = split(molecules, 1)
     y = molecules.y.clone()
     y[torch.cat((parts.val, parts.test))] += 100
-    other = fitted(replace(molecules, y=y), GaussianProcess())
+    other = fitted(replace(molecules, y=y), PAIRED)
     test = molecules[parts.test]
     assert torch.equal(other.outputs(test), process.outputs(test))
-    assert torch.equal(fitted(molecules, GaussianProcess()).outputs(test), process.outputs(test))
+    assert torch.equal(fitted(molecules, PAIRED).outputs(test), process.outputs(test))
 
 
 @settings(max_examples=15, deadline=None)
@@ -122,7 +122,7 @@ def test_an_answer_does_not_depend_on_the_batch(molecules, process, numbers, blo
 def test_the_order_of_the_training_graphs_does_not_matter(molecules, process):
     parts = split(molecules, 1)
     turned = Split(parts.train.flip(0), parts.val, parts.test)
-    other = GaussianProcess().fit(molecules, task_of(molecules), turned, 1)
+    other = PAIRED.fit(molecules, task_of(molecules), turned, 1)
     test = molecules[parts.test]
     torch.testing.assert_close(other.outputs(test), process.outputs(test), atol=1e-3, rtol=0)
 
@@ -191,7 +191,7 @@ def test_what_one_hop_decides_is_found():
 
 def test_more_graphs_than_are_solved_exactly(molecules, process):
     test = molecules[split(molecules, 1).test]
-    small = replace(GaussianProcess(), exact_graphs=60, inducing_graphs=60)
+    small = replace(PAIRED, exact_graphs=60, inducing_graphs=60)
     with pytest.warns(Approximate, match=r"120.* 60"):
         found = fitted(molecules, small)
     assert len(found.kernels.references) == 60
@@ -214,7 +214,7 @@ def saved(process: FittedProcess, graphs: Graphs, learner: GaussianProcess) -> F
 
 
 def test_what_is_saved_answers_as_before(molecules, process):
-    again = saved(process, molecules, GaussianProcess())
+    again = saved(process, molecules, PAIRED)
     assert torch.equal(again.outputs(molecules), process.outputs(molecules))
     assert torch.equal(again.variance(molecules), process.variance(molecules))
     graphs = as_classes(molecules, (-4, -2))
@@ -223,7 +223,7 @@ def test_what_is_saved_answers_as_before(molecules, process):
 
 
 def test_tensors_that_do_not_fit_are_refused_by_name(molecules, process):
-    tensors, learner, encoding = process.tensors(), GaussianProcess(), Encoding.fit(molecules)
+    tensors, learner, encoding = process.tensors(), PAIRED, Encoding.fit(molecules)
 
     def read(changed: dict[str, torch.Tensor], options: GaussianProcess = learner) -> None:
         FittedProcess.from_tensors(options, process.task, encoding, changed)
@@ -239,7 +239,7 @@ def test_tensors_that_do_not_fit_are_refused_by_name(molecules, process):
             with pytest.raises(LookHopsError, match="it"):
                 read(tensors | {name: value[:-1]})
     with pytest.raises(LookHopsError, match="hops"):
-        read(tensors, GaussianProcess(hops=3))
+        read(tensors, replace(PAIRED, hops=3))
 
 
 def test_columns_have_kernels_of_their_own(molecules, process):
@@ -266,7 +266,7 @@ def test_columns_have_kernels_of_their_own(molecules, process):
 def test_missing_columns_and_options_that_cannot_be(molecules):
     with pytest.raises(LookHopsError, match="MolWt"):
         Encoding.fit(molecules).read(replace(molecules, whole=Features()))
-    for options in ({"hops": -1}, {"evidence_graphs": 1}):
+    for options in ({"hops": -1}, {"pairs": -1}, {"evidence_graphs": 1}):
         with pytest.raises(LookHopsError, match=next(iter(options))):
             GaussianProcess(**options)
     with pytest.raises(LookHopsError, match="mae"):

@@ -9,7 +9,7 @@ from lookhops import Graphs, LookHopsRegressor
 from lookhops.core.options import RECOMMENDED
 from lookhops.learners import recommend
 from lookhops.learners.gp_fitted import FittedProcess
-from lookhops.learners.recommended import MOST_ALONE, PLAIN
+from lookhops.learners.recommended import MOST_ALONE, PAIRS, PLAIN
 from lookhops.runs.compare import compare
 from lookhops.sources.loading import load
 from lookhops.tasks import task_of
@@ -105,8 +105,9 @@ def test_the_row_of_a_comparison_is_the_model_itself(sets, tmp_path):
         == recommend(sets["numbers"], task_of(sets["numbers"]), 32).learner.model
     )
     assert models["recommended/hidden=4/layers=1"].hidden == 4
-    again = compare(sets["numbers"], ["gp"], protocol, store=store, device="cpu")
-    assert again.scores["gp"] == found.scores["recommended"]
+    name = f"gp/pairs={PAIRS}"
+    again = compare(sets["numbers"], [name], protocol, store=store, device="cpu")
+    assert again.scores[name] == found.scores["recommended"]
 
 
 def test_estimators_fit_it_too():

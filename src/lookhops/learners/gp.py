@@ -52,6 +52,8 @@ class GaussianProcess(Learner):
 
     Args:
         hops: How far exact neighbourhoods are looked at.
+        pairs: How many hops apart two nodes are at most that are compared as a pair; 0 leaves
+            pairs out.
         evidence_graphs: How many training graphs give the weights.
         exact_graphs: The most training graphs that are solved exactly: 20,000 take 5 GB.
         inducing_graphs: Of more, so many graphs stand for all.
@@ -61,13 +63,15 @@ class GaussianProcess(Learner):
     fitted: ClassVar[type[Fitted]] = FittedProcess
 
     hops: int = 5
+    pairs: int = 0
     evidence_graphs: int = 600
     exact_graphs: int = 20_000
     inducing_graphs: int = 4_000
 
     def __post_init__(self) -> None:
-        if self.hops < 0:
-            raise LookHopsError(f"hops is a whole number from 0, not {self.hops}.")
+        for name in ("hops", "pairs"):
+            if getattr(self, name) < 0:
+                raise LookHopsError(f"{name} is a whole number from 0, not {getattr(self, name)}.")
         for name in ("evidence_graphs", "exact_graphs", "inducing_graphs"):
             if getattr(self, name) < 2:
                 raise LookHopsError(f"{name} is a whole number from 2, not {getattr(self, name)}.")
@@ -98,7 +102,7 @@ class GaussianProcess(Learner):
         order = torch.randperm(len(training), generator=generator)
         columns = GraphColumns.fit(graphs, training, order)
         values = columns(training)
-        rows = GraphRows.of(training, self.hops, values)
+        rows = GraphRows.of(training, self.hops, values, self.pairs)
         medians = columns.medians
         references = rows
         if len(rows) > self.exact_graphs:
@@ -123,6 +127,7 @@ class GaussianProcess(Learner):
             _chosen(kernels, targets, task),
             side_by_side([own.numpy() for own in outputs], task),
             torch.cat(variances, 1),
+            self.pairs,
         )
 
 

@@ -95,6 +95,7 @@ class FittedProcess(Fitted):
             (graphs, task.out_channels), NaN where its target is blank; none when it was read from
             a file.
         left_out_variance: The variance of these answers, of the same shape.
+        pairs: How many hops apart the nodes of compared pairs are at most, 0 where none are.
     """
 
     task: Task
@@ -104,11 +105,12 @@ class FittedProcess(Fitted):
     chosen: Mapping[str, Any] = field(default_factory=dict)
     left_out: Tensor | None = None
     left_out_variance: Tensor | None = None
+    pairs: int = 0
 
     def rows(self, graphs: Graphs) -> GraphRows:
         """What the kernels read of graphs."""
         hops = self.kernels.references.codes.shape[1] - 1
-        return GraphRows.of(graphs, hops, self.columns(graphs))
+        return GraphRows.of(graphs, hops, self.columns(graphs), self.pairs)
 
     def outputs(self, graphs: Graphs) -> Tensor:
         """As for :class:`Fitted`, in time that is linear in the graphs."""
@@ -168,6 +170,8 @@ class FittedProcess(Fitted):
         """The reference graphs' counts, the columns' scale, and each target's coefficients."""
         references = self.kernels.references
         found = {"codes": references.codes, "node_ptr": references.node_ptr}
+        if references.pairs is not None:
+            found["pairs"], found["pair_ptr"] = references.pairs
         found |= {f"values.{name}": z for name, z in references.columns.items()}
         found |= self.columns.tensors()
         for number, one in enumerate(self.targets):
@@ -186,7 +190,8 @@ class FittedProcess(Fitted):
                 for name, z in tensors.items()
                 if name.startswith("values.")
             }
-            references = GraphRows(tensors["codes"], tensors["node_ptr"], values)
+            pairs = (tensors["pairs"], tensors["pair_ptr"]) if learner.pairs else None
+            references = GraphRows(tensors["codes"], tensors["node_ptr"], values, pairs)
             targets = tuple(
                 TargetProcess.from_tensors(tensors, f"target{number}.", bool(head.task.class_names))
                 for number, head in enumerate(task.heads)
@@ -196,7 +201,8 @@ class FittedProcess(Fitted):
         except (ValueError, RuntimeError, TypeError) as error:
             raise LookHopsError(f"its parameters do not fit together ({error})") from error
         _check(learner.hops, references, columns, targets, task)
-        return cls(task, columns, Kernels(references, columns.medians), targets)
+        kernels = Kernels(references, columns.medians)
+        return cls(task, columns, kernels, targets, pairs=learner.pairs)
 
 
 def _check(
@@ -209,18 +215,16 @@ def _check(
     """Refuse parameters that do not fit together."""
     codes, node_ptr = references.codes, references.node_ptr
     count = node_ptr.numel() - 1
+    pairs, pair_ptr = references.pairs or (codes.new_empty(0), node_ptr * 0)
     named = {name: (count, group.width) for name, group in columns.groups.items()}
     channels = [head.task.out_channels for head in task.heads]
-    kernels = hops + 1 + (hops > 0) + 3 * len(named)
+    kernels = hops + 1 + (hops > 0) + (references.pairs is not None) + 3 * len(named)
     sound = {
         "codes": codes.dtype == torch.int64 and codes.dim() == 2,
         "hops": codes.dim() == 2 and codes.shape[1] == hops + 1,
-        "node_ptr": node_ptr.dim() == 1
-        and node_ptr.dtype == torch.int64
-        and count > 0
-        and int(node_ptr[0]) == 0
-        and int(node_ptr[-1]) == len(codes)
-        and bool((node_ptr.diff() >= 0).all()),
+        "node_ptr": count > 0 and _are_offsets(node_ptr, count, len(codes)),
+        "pairs": pairs.dtype == torch.int64 and pairs.dim() == 1,
+        "pair_ptr": _are_offsets(pair_ptr, count, len(pairs)),
         "values": {name: tuple(z.shape) for name, z in references.columns.items()} == named
         and all(bool(z.isfinite().all()) for z in references.columns.values()),
         "columns": all(group.is_sound for group in columns.groups.values()),
@@ -243,6 +247,13 @@ def _check(
         sound[f"target{number}.slope"] = one.link is None or 0 < one.link.slope < inf
     if wrong := [name for name, holds in sound.items() if not holds]:
         raise LookHopsError(f"its parameter {wrong[0]!r} does not fit the others")
+
+
+def _are_offsets(ptr: Tensor, count: int, size: int) -> bool:
+    """Whether these are offsets of so many graphs into so many elements."""
+    if ptr.shape != (count + 1,) or ptr.dtype != torch.int64:
+        return False
+    return int(ptr[0]) == 0 and int(ptr[-1]) == size and bool((ptr.diff() >= 0).all())
 
 
 def covariance_of(kernels: Kernels, weights: Weights) -> Tensor:

@@ -17,6 +17,7 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import elements_of
 from lookhops.neighbourhoods import Vocabulary, identities, unary_codes
 from lookhops.neighbourhoods.counts import SparseRows
+from lookhops.neighbourhoods.pairs import pair_codes
 from lookhops.neighbourhoods.similarity import CPU_DENSE, Postings
 
 #: Entries of one kernel that are computed at a time: 16 MB each.
@@ -40,32 +41,52 @@ class GraphRows:
         node_ptr: Where the nodes of each graph begin, and the end, int64, shape (g + 1).
         columns: For each group of columns (``totals``, ``descriptors``) its standardised values,
             float32, shape (g, c).
+        pairs: Their :func:`~lookhops.neighbourhoods.pairs.pair_codes`, and where those of each
+            graph begin; none where pairs are not compared.
     """
 
     codes: Tensor
     node_ptr: Tensor
     columns: Mapping[str, Tensor]
+    pairs: tuple[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
 
     @classmethod
-    def of(cls, graphs: Graphs, hops: int, columns: Mapping[str, Tensor]) -> GraphRows:
+    def of(
+        cls, graphs: Graphs, hops: int, columns: Mapping[str, Tensor], pairs: int = 0
+    ) -> GraphRows:
         """The rows of graphs.
 
         Args:
             graphs: The graphs.
             hops: How far to look.
             columns: Standardised columns.
+            pairs: How far apart the nodes of a pair are at most; 0 leaves pairs out.
         """
-        codes = unary_codes(graphs, identities(graphs, hops))
-        return cls(codes.cpu(), graphs.node_ptr.cpu().long(), columns)
+        identity = identities(graphs, hops)
+        codes, node_ptr = unary_codes(graphs, identity).cpu(), graphs.node_ptr.cpu().long()
+        found = pair_codes(graphs, identity[:, 0], pairs) if pairs else None
+        return cls(codes, node_ptr, columns, found)
 
     def select(self, index: Tensor) -> GraphRows:
         """The graphs at ``index``, in that order."""
         nodes, node_ptr, _ = elements_of(self.node_ptr, index)
         columns = {name: values[index] for name, values in self.columns.items()}
-        return GraphRows(self.codes[nodes], node_ptr, columns)
+        pairs = None
+        if self.pairs is not None:
+            number, pair_ptr, _ = elements_of(self.pairs[1], index)
+            pairs = self.pairs[0][number], pair_ptr
+        return GraphRows(self.codes[nodes], node_ptr, columns, pairs)
+
+    @property
+    def parts(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Codes of each kind, and where each graph's begin: nodes hop by hop, then pairs."""
+        for codes in self.codes.unbind(1):
+            yield codes, self.node_ptr
+        if self.pairs is not None:
+            yield self.pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +128,7 @@ class Kernels:
     * ``hop t``, for each hop: with :math:`K_t` the optimal-assignment kernel of hop :math:`t`,
       :math:`K_t(a, b) / (K_t(a, a) + K_t(b, b) - K_t(a, b))`; 1 for two graphs without nodes.
     * ``hops 0 to 3``: the same of the sum of :math:`K_t` over the first hops.
+    * ``pairs``: the same of pairs of nodes, by their labels and how many hops they are apart.
     * for each group of columns with :math:`c` values :math:`z`, :math:`d^2 = |z_a - z_b|^2` and its
       median :math:`m`: ``near`` :math:`e^{-d^2 / m}`, ``wide`` :math:`e^{-d^2 / 4m}`, and
       ``linear`` :math:`z_a \cdot z_b / c`.
@@ -123,6 +145,8 @@ class Kernels:
         self.names = [f"hop {hop}" for hop in range(hops + 1)]
         if hops:
             self.names.append(f"hops 0 to {self.first}")
+        if references.pairs is not None:
+            self.names.append("pairs")
         for name in self.medians:
             self.names += [f"{name}, near", f"{name}, wide", f"{name}, linear"]
 
@@ -176,36 +200,36 @@ class Kernels:
             yield from _of_columns(rows.columns[name], self.references.columns[name], median)
 
     def _of_hops(self, rows: GraphRows) -> Iterator[Tensor]:
-        nodes, own = rows.node_ptr.diff().double(), self.references.node_ptr.diff().double()
         total = torch.zeros(len(rows), len(self.references), dtype=torch.float64)
-        sizes = nodes[:, None] + own
-        for hop, (vocabulary, postings) in enumerate(self._hops):
-            known = _rows_of(vocabulary, rows, hop)
+        last = self.references.codes.shape[1] - 1
+        for number, (codes, ptr) in enumerate(rows.parts):
+            vocabulary, postings, own = self._parts[number]
+            known = _rows_of(vocabulary, codes, ptr)
             ((_, counts),) = postings.shared(known, max(len(rows), 1))
-            shared = counts.double()
-            if hop <= self.first:
+            shared, sizes = counts.double(), ptr.diff().double()[:, None] + own
+            if number <= self.first:
                 total += shared
             yield _tanimoto(shared, sizes)
-        if len(self._hops) > 1:
-            yield _tanimoto(total, sizes * (self.first + 1))
+            if number == last and last:
+                yield _tanimoto(total, sizes * (self.first + 1))
 
     @cached_property
-    def _hops(self) -> list[tuple[Vocabulary, Postings]]:
-        """For each hop the features of the references, and which of them have which."""
+    def _parts(self) -> list[tuple[Vocabulary, Postings, Tensor]]:
+        """For each kind of code its values, which references have which, and how many they have."""
         found = []
-        for hop, codes in enumerate(self.references.codes.unbind(1)):
+        for number, (codes, ptr) in enumerate(self.references.parts):
             known = codes.unique()
-            vocabulary = Vocabulary(known, torch.full_like(known, hop))
-            rows = _rows_of(vocabulary, self.references, hop)
-            found.append((vocabulary, Postings.of(rows, CPU_DENSE)))
+            vocabulary = Vocabulary(known, torch.full_like(known, number))
+            rows = _rows_of(vocabulary, codes, ptr)
+            found.append((vocabulary, Postings.of(rows, CPU_DENSE), ptr.diff().double()))
         return found
 
 
-def _rows_of(vocabulary: Vocabulary, rows: GraphRows, hop: int) -> SparseRows:
-    """The features of one hop that the vocabulary knows."""
-    place, known = vocabulary.places(rows.codes[:, hop])
+def _rows_of(vocabulary: Vocabulary, codes: Tensor, ptr: Tensor) -> SparseRows:
+    """The features of graphs that the vocabulary knows."""
+    place, known = vocabulary.places(codes)
     before = torch.cat((place.new_zeros(1), known.cumsum(0)))
-    return SparseRows(place[known], before[rows.node_ptr], len(vocabulary))
+    return SparseRows(place[known], before[ptr], len(vocabulary))
 
 
 def _tanimoto(shared: Tensor, sizes: Tensor) -> Tensor:

@@ -18,6 +18,8 @@ from lookhops.tasks import Task
 
 #: Up to so many training molecules the process alone is recommended.
 MOST_ALONE = 3_000
+#: How many hops apart the atoms of a pair are at most that the process compares in molecules.
+PAIRS = 20
 #: The best partner of the process for numbers of molecules: the paper's layers, plain and wide.
 PLAIN = replace(RECOMMENDED, pool="none", normalize=False, hidden=256, fingerprint=None)
 
@@ -48,8 +50,8 @@ def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendatio
         task: What is asked of them.
         training_graphs: How many of them it is fitted on.
     """
-    process = GaussianProcess()
     described = any(is_descriptor(name) for name in graphs.whole.number_names)
+    process = GaussianProcess(pairs=PAIRS if described else 0)
     numbers = not any(head.task.class_names for head in task.heads)
     network = PLAIN if described and numbers else RECOMMENDED
     few = f"{training_graphs:,} training graphs"

@@ -43,10 +43,19 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
         graphs: The graphs.
         identity: Their :func:`~lookhops.neighbourhoods.identities`, shape (n, h + 1).
     """
+    return count_in_unary(identity, graphs.batch.long())
+
+
+def count_in_unary(identity: Tensor, owner: Tensor) -> Tensor:
+    """As :func:`unary_codes`, of anything that graphs have several of.
+
+    Args:
+        identity: What each one is, shape (n, c); different columns have different identities.
+        owner: The graph of each one, int64, shape (n).
+    """
     flat = identity.flatten()
-    # Equal keys: the same identity in the same graph. Different hops have different identities.
-    graph = graphs.batch.long().repeat_interleave(identity.shape[1])
-    key = combine(flat, graph)
+    # Equal keys: the same identity in the same graph.
+    key = combine(flat, owner.repeat_interleave(identity.shape[1]))
     order = argsort_hashes(key)
     place = torch.arange(flat.numel(), device=flat.device)
     rank = torch.empty_like(flat)
