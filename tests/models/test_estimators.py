@@ -535,13 +535,16 @@ def test_sets_and_intervals_hold_what_they_promise(mixed):
     model = LookHopsClassifier(**options).fit(graphs, y["large"])
     sets = model.predict_set(graphs, coverage=0.8)
     p = model.predict_proba(graphs)
-    limit = np.sort(model._nonconformity["y"])[int(np.ceil(0.8 * 61)) - 1]
     likeliest = p == p.max(1, keepdims=True)
-    np.testing.assert_array_equal(sets, (1 - p <= limit + 1e-12) | likeliest)
+    for number in range(2):  # of each class
+        own = np.sort([far for far, true in model._scores[0] if true == number])
+        limit = own[int(np.ceil(0.8 * (len(own) + 1))) - 1]
+        held = (1 - p[:, number] <= limit + 1e-12) | likeliest[:, number]
+        np.testing.assert_array_equal(sets[:, number], held)
     assert model.predict_set(graphs, coverage=0.99).all()
     numbers = LookHopsRegressor(**options).fit(graphs, y["size"])
     low, high = numbers.predict_interval(graphs, coverage=0.8).T
-    known = numbers._nonconformity["y"]
+    known = numbers._scores[0]
     half = np.sort(known)[int(np.ceil(0.8 * (len(known) + 1))) - 1]
     np.testing.assert_allclose(high - numbers.predict(graphs), half)
     np.testing.assert_allclose(numbers.predict(graphs) - low, half)

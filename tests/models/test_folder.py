@@ -53,6 +53,7 @@ def test_what_is_in_the_folder(model_folder, tasks):
     summary = config["metrics"]["summary"]["accuracy"]
     assert summary["mean"] == pytest.approx(sum(summary["values"]) / 2)
     assert sum(map(sum, config["metrics"]["confusion"])) == 2 * 8
+    assert sum(config["metrics"]["in_sets"]) <= 2 * 8
     with (model_folder / "history.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [(row["seed"], row["epoch"]) for row in rows] == [
@@ -177,6 +178,12 @@ def network(options):
 def test_a_damaged_config_is_refused(folder):
     config = json.loads((folder / "config.json").read_text())
     options, data = config["learner"]["options"], config["data"]
+    metrics, seed = config["metrics"], config["metrics"]["seeds"]["11"]
+
+    def with_entry(name, value):
+        seeds = {**metrics["seeds"], "11": {**seed, name: value}}
+        return {"metrics": {**metrics, "seeds": seeds}}
+
     for changes, what in (
         ({"learner": network({**options, "conv": "lichep"})}, "no convolution 'lichep'"),
         ({"learner": network({**options, "surprise": 1})}, r"options\.surprise is not known"),
@@ -184,6 +191,10 @@ def test_a_damaged_config_is_refused(folder):
         ({"data": {}}, r"config\.json: damaged, .*: data\.name is missing\.$"),
         ({"data": {**data, "featuriser": 3}}, r"data\.featuriser is 3, not text"),
         ({"metrics": {"seeds": 5}}, r"metrics\.seeds is 5, not an object"),
+        ({"metrics": {**metrics, "in_sets": [1]}}, r"in_sets"),
+        (with_entry("temperature", 0), r"seeds\.11\.temperature is 0"),
+        (with_entry("conformal_quantile of same", "x"), r"conformal_quantile of same is"),
+        (with_entry("logS: deviation_weight", -1), r"deviation_weight is -1"),
         ({"machine": None}, r"machine is null, not an object"),
     ):
         backup = (folder / "config.json").read_text()

@@ -89,7 +89,7 @@ def test_pasted_smiles_with_answer_uncertainty_picture_and_warning(page):
     assert ethanol.find_element(By.CSS_SELECTOR, "h3").text == "ethanol"
     said = ethanol.text
     assert any(name in said for name in ("low", "medium", "high"))
-    assert "with 90 % probability" in said
+    assert "90 % set: " in said.replace("\u00a0", " ")
     assert "of the networks agree" in said
     assert "unlike" not in said
     assert ethanol.find_element(By.CSS_SELECTOR, ".because").text

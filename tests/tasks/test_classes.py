@@ -89,8 +89,8 @@ def test_temperature_undoes_overconfidence():
 
 
 @settings(derandomize=True, max_examples=25, deadline=None)
-@given(st.integers(0, 10_000), st.integers(5, 60), st.floats(0.1, 10))
-def test_calibration_makes_the_error_of_validation_no_worse(seed, graphs, scale):
+@given(st.integers(0, 10_000), st.integers(2, 9), st.floats(0.1, 10))
+def test_calibration_by_few_graphs_makes_their_error_no_worse(seed, graphs, scale):
     output, target = random_outputs(seed, graphs, 3)
     task = classification()
     calibration = task.calibrate(scale * output, target)
@@ -103,10 +103,23 @@ def test_conformal_sets_hold_the_class_as_often_as_they_say():
     output[torch.arange(4000), target] += 1
     task = classification(4)
     calibration = task.calibrate(output[:2000], target[:2000])
-    found = task.evaluate(output[2000:], target[2000:], calibration)
+    new, y = output[2000:], target[2000:]
+    found = task.evaluate(new, y, calibration)
     assert found["coverage"] == pytest.approx(0.9, abs=0.02)
     assert 1 < found["set_size"] < 4
+    scores = task.conformal_scores(output[:2000], target[:2000], calibration)
+    answers = task.answers(new, calibration).numpy()
+    [sets] = task.conformal_regions(answers[None], [scores], 0.9, [None])
+    own = task.answer("", answers, answers[None], [calibration], sets)
+    measured = task.measure(own, y)
+    assert measured["coverage"] == found["coverage"]
+    assert measured["set_size"] == found["set_size"]
+    held = task.overview([new], [y], [calibration])["in_sets"]
+    shares = np.array(held) / np.bincount(y)
+    assert shares == pytest.approx([measured[one.name] for one in task.class_metrics])
+    assert np.allclose(shares, 0.9, atol=0.04)
     few = task.calibrate(output[:5], target[:5])
+    assert few["conformal_quantile"] == 1
     found = task.evaluate(output, target, few)
     assert (found["coverage"], found["set_size"]) == (1, 4)
 

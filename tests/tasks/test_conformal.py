@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops.tasks.conformal import (
-    class_nonconformity,
+    class_scores,
     class_sets,
-    conformal_quantile,
     deviation_weight,
     number_intervals,
-    number_nonconformity,
+    number_scores,
 )
 
 SPLITS = 200
@@ -31,10 +30,27 @@ def test_sets_cover_over_200_random_splits():
     shares = []
     for _ in range(SPLITS):
         val, test = np.split(generator.permutation(600), 2)
-        sets = class_sets(p[None, test], [class_nonconformity(p[val], y[val])], 0.9)
-        shares.append(sets[np.arange(300), y[test]].mean())
-    assert 0.87 <= np.mean(shares) <= 0.93
-    assert np.mean(shares) + 3 * np.std(shares) / SPLITS**0.5 >= 0.9
+        sets = class_sets(p[None, test], [class_scores(p[val], y[val])], 0.9)
+        held = sets[np.arange(300), y[test]]
+        shares.append([held.mean(), *(held[y[test] == c].mean() for c in range(3))])
+    mean, error = np.mean(shares, 0), np.std(shares, 0) / SPLITS**0.5
+    assert np.bincount(y)[2] < 0.2 * len(y)  # a rare class
+    assert (np.abs(mean - 0.9) <= 0.03).all()
+    assert (mean + 3 * error >= 0.9).all()
+
+
+def test_scores_without_classes_hold_a_rare_class_too_seldom():
+    generator = np.random.default_rng(0)
+    p, y = drawn_classes(generator, 4000)
+    known = class_scores(p[:2000], y[:2000])
+    held = [
+        class_sets(p[None, 2000:], [one], 0.9)[np.arange(2000), y[2000:]]
+        for one in (known, known[:, 0])
+    ]
+    rare = y[2000:] == 2
+    assert held[0][rare].mean() > 0.87
+    assert held[1].mean() > 0.87
+    assert held[1][rare].mean() < 0.8
 
 
 def test_intervals_cover_over_200_random_splits():
@@ -44,9 +60,7 @@ def test_intervals_cover_over_200_random_splits():
     shares = []
     for _ in range(SPLITS):
         val, test = np.split(generator.permutation(600), 2)
-        ends = number_intervals(
-            answers[None, test], [number_nonconformity(answers[val], y[val])], 0.9
-        )
+        ends = number_intervals(answers[None, test], [number_scores(answers[val], y[val])], 0.9)
         shares.append(((ends[:, 0] <= y[test]) & (y[test] <= ends[:, 1])).mean())
     assert 0.87 <= np.mean(shares) <= 0.93
 
@@ -69,7 +83,7 @@ def test_intervals_cover_in_each_third_by_width():
         inside = (ends[:, 0] <= y[test]) & (y[test] <= ends[:, 1])
         return [inside[third == part].mean() for part in range(3)], ends
 
-    known = number_nonconformity(answers[val], y[val], deviation[val])
+    known = number_scores(answers[val], y[val], deviation[val])
     shares, ends = held(known, deviation[None, test])
     assert np.allclose(shares, 0.9, atol=0.03)
     assert np.corrcoef(ends[:, 1] - ends[:, 0], deviation[test])[0, 1] > 0.99
@@ -80,7 +94,7 @@ def test_intervals_cover_in_each_third_by_width():
 
 def test_an_interval_hangs_on_its_graph_alone():
     answers, y, deviation = heteroscedastic(400)
-    known = [number_nonconformity(answers[:200], y[:200], deviation[:200])]
+    known = [number_scores(answers[:200], y[:200], deviation[:200])]
     order = np.random.default_rng(0).permutation(200)
     new, expected = answers[None, 200:], deviation[None, 200:]
     ends = number_intervals(new, known, 0.9, expected)
@@ -106,16 +120,24 @@ def test_one_model_has_the_textbook_regions(seed, count, coverage):
     generator = np.random.default_rng(seed)
     p, y = drawn_classes(generator, count)
     new, _ = drawn_classes(generator, 7)
-    nonconformity = class_nonconformity(p, y)
-    rank = int(np.ceil(coverage * (count + 1) - 1e-9))
-    limit = np.sort(nonconformity)[rank - 1] if rank <= count else np.inf
-    assert conformal_quantile(nonconformity, coverage) == limit
+    scores = class_scores(p, y)
+
+    def limit_of(known):
+        rank = int(np.ceil(coverage * (len(known) + 1) - 1e-9))
+        return np.sort(known)[rank - 1] if rank <= len(known) else np.inf
+
     likeliest = new == new.max(1, keepdims=True)
-    assert np.array_equal(
-        class_sets(new[None], [nonconformity], coverage), (1 - new <= limit) | likeliest
-    )
-    residuals = number_nonconformity(p[:, 0], y.astype(float))
-    limit = np.sort(residuals)[rank - 1] if rank <= count else np.inf
+    alike = (1 - new <= limit_of(scores[:, 0])) | likeliest
+    assert np.array_equal(class_sets(new[None], [scores[:, 0]], coverage), alike)
+    for c in range(3):
+        own = scores[scores[:, 1] == c, 0]
+        held = 1 - new[:, c] <= limit_of(own)
+        if np.isinf(limit_of(own)):  # too few: as far as the farthest, and as all together
+            held = alike[:, c] | (1 - new[:, c] <= own.max(initial=-1))
+        found = class_sets(new[None], [scores], coverage)[:, c]
+        assert np.array_equal(found, held | likeliest[:, c])
+    residuals = number_scores(p[:, 0], y.astype(float))
+    limit = limit_of(residuals)
     ends = number_intervals(new[None, :, 0], [residuals], coverage)
     assert ends == pytest.approx(np.stack((new[:, 0] - limit, new[:, 0] + limit), 1))
 
@@ -151,5 +173,5 @@ def test_too_few_graphs_exclude_nothing():
 
 def test_rows_without_a_target_have_no_score():
     p = np.array([[0.75, 0.25], [0.5, 0.5]])
-    assert class_nonconformity(p, np.array([1, -1])).tolist() == [0.75]
-    assert number_nonconformity(np.array([1.0, 2.0]), np.array([np.nan, 5.0])).tolist() == [3.0]
+    assert class_scores(p, np.array([1, -1])).tolist() == [[0.75, 1]]
+    assert number_scores(np.array([1.0, 2.0]), np.array([np.nan, 5.0])).tolist() == [3.0]

@@ -92,7 +92,7 @@ def test_intervals_hold_new_counts_and_end_at_counts():
     rates = generator.uniform(1, 40, size=4000)
     counts = torch.from_numpy(generator.poisson(rates).astype(float))
     answers = torch.from_numpy(rates)[:, None]
-    known = task.nonconformity(answers[:2000], counts[:2000])
+    known = task.distances(answers[:2000], counts[:2000])
     low, high = task.regions(answers[2000:].numpy()[None], [known], 0.9).T
     y, new = counts[2000:].numpy(), rates[2000:]
     held = (low <= y) & (y <= high)

@@ -13,6 +13,7 @@ from lookhops.tasks.metrics import (
     bootstrap_auroc,
     bootstrap_means,
     calibration_error,
+    choose_temperature,
     confusion_matrix,
     fit_temperature,
     interval,
@@ -82,6 +83,18 @@ def test_calibration_error_by_hand():
     # 0.9 twice with one hit of two, 0.6 with a hit, 0.8 with a hit
     expected = (2 * abs(0.5 - 0.9) + abs(1 - 0.6) + abs(1 - 0.8)) / 4
     assert calibration_error(p, y) == pytest.approx(expected)
+
+
+def test_a_temperature_is_chosen_only_where_it_clearly_helps():
+    generator = np.random.default_rng(0)
+    p = generator.dirichlet((1, 1, 1), 300)
+    chosen = []
+    for _ in range(20):
+        y = (p.cumsum(1) > generator.random((300, 1))).argmax(1)
+        chosen.append(choose_temperature(np.log(p), y))
+        assert choose_temperature(3 * np.log(p), y) == fit_temperature(3 * np.log(p), y)
+    assert chosen.count(1.0) >= 15
+    assert choose_temperature(3 * np.log(p[:9]), y[:9]) == 1
 
 
 def test_temperature_of_few_right_answers_stays_sensible():

@@ -129,7 +129,7 @@ def test_members_that_disagree_have_wider_intervals():
     found = task.evaluate(mean[test], y[test], calibration, expected[test])
     assert calibration["deviation_weight"] > 0
     assert found["coverage"] == pytest.approx(0.9, abs=0.03)
-    known = [task.nonconformity(mean[val], y[val], expected[val])]
+    known = [task.distances(mean[val], y[val], expected[val])]
     ends = task.regions(mean[test].numpy()[None], known, 0.9, expected[test].numpy().T)
     widths = ends[:, 1] - ends[:, 0]
     assert widths.mean() == pytest.approx(found["interval_width"])

@@ -268,9 +268,7 @@ class Blend(Learner):
         val = of_process["unseen"] = of_process["val"]
         variances = {part: mean_variance([process], own, task) for part, own in parts.items()}
         target = task.targets(graphs).cpu()[run.split.val]
-        weight = weights_by_validation(
-            task, target, run.predictions.get("unseen", run.predictions["val"]), val
-        )
+        weight = weights_by_validation(task, target, run.unseen, val)
 
         def blended(one: Run) -> Run:
             outputs = {

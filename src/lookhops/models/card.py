@@ -8,7 +8,7 @@ from typing import Any
 from lookhops.core.options import splits_in_words
 from lookhops.core.paired import CONFIDENCE
 from lookhops.core.tables import Table, in_markdown
-from lookhops.core.words import counted, joined, percent, span, visible
+from lookhops.core.words import NONE, counted, joined, percent, span, visible
 from lookhops.models.folder import learner_in
 from lookhops.tasks import Metric, Task
 from lookhops.tasks.metrics import COUNTED, RESAMPLES
@@ -137,6 +137,10 @@ def _results(config: Mapping[str, Any], task: Task) -> str:
         ends = found.get("interval") or _proportion(metric, found["mean"], tested, task) or ()
         written = metric.written(found["mean"], *spread)
         rows.append((metric.title, written, metric.written(*ends, joint=" to ")))
+    for head in task.heads:
+        overview = metrics["targets"][head.name] if head.name else metrics
+        if said := head.task.held_by_class(overview):
+            rows.append((head.key("90% sets, by class"), said, NONE))
     column = "mean ± std" if len(seeds) > 1 else "value"
     table = Table(("test", column, f"{CONFIDENCE:.0%} interval"), rows)
     many = span(min(tested), max(tested))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,15 @@ from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.options import Protocol
-from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, read
+from lookhops.core.schema import (
+    AtLeast,
+    Count,
+    NotNegative,
+    Positive,
+    Range,
+    Share,
+    read,
+)
 from lookhops.encoding import Encoding
 from lookhops.learners import Learner, learner_from_dict
 from lookhops.learners.registry import SAVED
@@ -54,6 +62,14 @@ DATA = {
 METRICS = {
     **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
     "confusion?": Sequence[Sequence[Count]],
+    "in_sets?": Sequence[Count],
+}
+#: What turns a seed's outputs into answers and regions. In the record of a seed the name of the
+#: target may stand before it, ``logS: ``, and that of a class behind it, `` of high``.
+CALIBRATION: Mapping[str, Any] = {
+    "temperature": Annotated[float, Range(1e-3, 1e3)],
+    "threshold": Share,
+    **dict.fromkeys(("conformal_quantile", "deviation_weight"), NotNegative),
 }
 #: What the record of a seed says of its training; of one that ended before its test all there is.
 TRAINED = {
@@ -102,6 +118,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         classes, confusion = len(config["data"]["class_names"]), config["metrics"].get("confusion")
         if confusion is not None and {len(confusion), *map(len, confusion)} != {classes}:
             raise LookHopsError(f"metrics.confusion is not a table of {classes} by {classes}")
+        if len(config["metrics"].get("in_sets") or [0] * classes) != classes:
+            raise LookHopsError(f"metrics.in_sets is not of {classes} classes")
         config = with_totals(config)
         for name in ("epochs", "best_epoch"):
             if strange := [seed for seed in config[name] if not seed.isdecimal()]:
@@ -125,6 +143,10 @@ def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
         if seed in tested or seed in untested:
             runs[seed] = tested.get(seed) or untested[seed]
             read(AtLeast(TRAINED), runs[seed], f"metrics.seeds.{seed}")
+            for name, value in runs[seed].items():
+                kind = CALIBRATION.get(name.rpartition(": ")[2].partition(" of ")[0])
+                if kind is not None:
+                    read(kind, value, f"metrics.seeds.{seed}.{name}")
     if not runs:
         raise LookHopsError("metrics.seeds has no seed of the protocol")
     first = next(iter(runs))

@@ -194,15 +194,16 @@ def _truth(head: Head, graphs: Graphs) -> Array | None:
 
 def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
     """What is measured of a target: the calibration of the answers is what it is."""
-    names = {
+    titles = {
         "ece_after": "calibration error",
         "coverage": f"in {100 * coverage:g}% {head.task.regions_are}",
         "set_size": f"classes in a {100 * coverage:g}% set",
         "interval_width": f"{100 * coverage:g}% interval, width",
     }
+    titles |= {one.name: f"{titles['coverage']}, {one.of_class}" for one in head.task.class_metrics}
     return tuple(
-        replace(metric, title=names.get(metric.name, metric.title))
-        for metric in head.task.metrics
+        replace(metric, title=titles.get(metric.name, metric.title))
+        for metric in (*head.task.metrics, *head.task.class_metrics)
         if metric.shown and metric.name != "ece_before"
     )
 
@@ -225,14 +226,13 @@ def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
     labels = head.task.count_labels(head.task.as_target(torch.from_numpy(truth[rows])))
     too_few = {name: count for name, count in labels.items() if 0 < count < LEAST_OF_CLASS}
     values = _values(asked, rows)
-    for metric in head.task.metrics:
+    for metric in (*head.task.metrics, *head.task.class_metrics):
         name = metric.name
         if metric.over_classes and too_few:
             intervals[name] = None
-        elif (
-            name in COUNTED and not intervals.get(name) and (share := values.get(name)) is not None
-        ):
-            intervals[name] = exact_interval(share, len(rows))
+        elif (metric.of_class or name in COUNTED) and not intervals.get(name):
+            share, count = values.get(name), labels.get(metric.of_class, len(rows))
+            intervals[name] = None if share is None else exact_interval(share, count)
     return Measured(len(rows), values, intervals, too_few)
 
 

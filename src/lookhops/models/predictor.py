@@ -24,7 +24,6 @@ from lookhops.models.embedding import BITS, Embeddings, folded
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
 from lookhops.tasks.conformal import COVERAGE
-from lookhops.tasks.task import Head
 from lookhops.training.device import choose_device
 from lookhops.training.inputs import MemberInputs
 
@@ -93,14 +92,14 @@ class Predictor:
             for one in own
         ]
         mean, networks = each.mean(0).numpy(), np.stack([answers for answers, _ in alone])
-        expected = self._deviations(whole, outputs)
+        regions = self._regions(whole, outputs, each.numpy(), coverage)
         targets = tuple(
             head.task.answer(
                 head.name,
                 mean[:, head.channels],
                 networks[:, :, head.channels],
                 [head.calibration(calibration) for _, calibration in alone],
-                self._region(head, number, each.numpy(), expected, coverage),
+                regions[number] if regions else None,
             )
             for number, head in enumerate(self.checkpoint.task.heads)
         )
@@ -110,43 +109,27 @@ class Predictor:
         near = reference.index.nearest(whole.graphs, whole.codes_of(HOPS))
         return Predictions(graphs.ids, targets, near, reference.limit)
 
-    def _deviations(
-        self, whole: PreparedGraphs, outputs: dict[int, list[Tensor]]
-    ) -> list[Tensor | None]:
-        """How far each seed's answers may be off, where its validation answers say so too."""
+    def _regions(
+        self,
+        whole: PreparedGraphs,
+        outputs: dict[int, list[Tensor]],
+        answers: Array,
+        coverage: float,
+    ) -> list[Array]:
+        """The conformal sets or intervals of each target, where the folder has what it takes."""
         reference, task = self.checkpoint.reference, self.checkpoint.task
-        found = []
-        for seed, each in outputs.items():
-            known = () if reference is None else reference.nonconformity_of(seed)
-            numbers = zip(task.heads, known, strict=False)
+        found = [() if reference is None else reference.scores_of(seed) for seed in outputs]
+        places = [place for place, scores in enumerate(found) if scores]
+        if not places:
+            return []
+        deviations: list[Tensor | None] = []
+        for seed, scores in zip(outputs, found, strict=True):
+            numbers = zip(task.heads, scores, strict=False)
             wanted = any(one.ndim > 1 and not head.task.class_names for head, one in numbers)
             variance = mean_variance(self.fitted[seed], whole.graphs, task) if wanted else None
-            found.append(task.deviation(each, variance) if wanted else None)
-        return found
-
-    def _region(
-        self,
-        head: Head,
-        number: int,
-        each: Array,
-        expected: Sequence[Tensor | None],
-        coverage: float,
-    ) -> Array | None:
-        """The conformal sets or intervals of one target, where the folder has what it takes."""
-        reference, seeds = self.checkpoint.reference, self.checkpoint.answering
-        known = {} if reference is None else {s: reference.nonconformity_of(s) for s in seeds}
-        places = [place for place, seed in enumerate(seeds) if known.get(seed)]
-        if not places:
-            return None
-        values = [known[seeds[place]][number].numpy() for place in places]
-        own = [head.deviation(expected[place]) for place in places]
-        deviations = [one.numpy()[:, 0] for one in own if one is not None]
-        return head.task.regions(
-            each[places][..., head.channels],
-            values,
-            coverage,
-            np.stack(deviations) if len(deviations) == len(own) else None,
-        )
+            deviations.append(task.deviation(outputs[seed], variance) if wanted else None)
+        known, expected = [found[i] for i in places], [deviations[i] for i in places]
+        return task.conformal_regions(answers[places], known, coverage, expected)
 
     def embed(self, graphs: Graphs, seed: int | None = None, bits: int = BITS) -> Embeddings:
         """Each graph as a vector: what a network read of it, and its exact neighbourhoods.

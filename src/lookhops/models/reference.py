@@ -21,8 +21,8 @@ UNLIKE = 0.01
 LEARNT_FROM = 3
 #: Validation graphs of each that are looked at; of more, every second, third, ... one.
 MOST_VAL = 20_000
-#: Begins the names of tensors with the nonconformity of a seed's validation graphs.
-NONCONFORMITY = "nonconformity."
+#: Begins the names of tensors with the scores of a seed's validation graphs.
+SCORES = "nonconformity."
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,22 +34,22 @@ class Reference:
         val: Those of the validation graphs of any seed that no seed was trained on, sorted.
         index: The training graphs, to find the most similar one in.
         limit: 99 of 100 validation graphs are at least so similar to their training part.
-        nonconformity: For each seed and target, how far the truth of its validation graphs is from
-            its answers (:mod:`lookhops.tasks.conformal`).
+        scores: For each seed and target, how far the truth of its validation graphs is from its
+            answers (:mod:`lookhops.tasks.conformal`).
     """
 
     train: Tensor
     val: Tensor
     index: SimilarityIndex
     limit: float
-    nonconformity: Mapping[int, Sequence[Tensor]]
+    scores: Mapping[int, Sequence[Array]]
 
     @classmethod
     def of(
         cls,
         graphs: Graphs,
         splits: Sequence[Split],
-        nonconformity: Mapping[int, Sequence[Tensor]],
+        scores: Mapping[int, Sequence[Array]],
         ignores_edges: bool = False,
     ) -> Reference:
         """What is kept of the graphs of a training.
@@ -57,7 +57,7 @@ class Reference:
         Args:
             graphs: All graphs.
             splits: Of each seed.
-            nonconformity: Of each seed and target.
+            scores: Of each seed and target.
             ignores_edges: Whether the model looks at nothing that edges carry: then graphs are
                 alike whatever they carry.
         """
@@ -72,17 +72,17 @@ class Reference:
             held[~torch.isin(held, seen)],
             SimilarityIndex.of(graphs, train),
             _limit(graphs, splits[:LEARNT_FROM]),
-            nonconformity,
+            scores,
         )
 
-    def nonconformity_of(self, seed: int) -> Sequence[Tensor]:
-        """That of a seed, for each target; empty where there is none.
+    def scores_of(self, seed: int) -> Sequence[Array]:
+        """Those of a seed, for each target; empty where there are none.
 
-        Of the networks that were trained on all graphs it is that of all seeds together.
+        Of the networks that were trained on all graphs they are those of all seeds together.
         """
         if seed != FINAL:
-            return self.nonconformity.get(seed, ())
-        return [torch.cat(each) for each in zip(*self.nonconformity.values(), strict=True)]
+            return self.scores.get(seed, ())
+        return [np.concatenate(each) for each in zip(*self.scores.values(), strict=True)]
 
     def part_of(self, graphs: Graphs) -> Array:
         """The part that each graph was in, by its content, shape (g).
@@ -103,8 +103,8 @@ class Reference:
             "offsets": self.index.offsets,
             "limit": torch.tensor(self.limit, dtype=torch.float64),
             **{
-                f"{NONCONFORMITY}{seed}.{target}": values
-                for seed, each in self.nonconformity.items()
+                f"{SCORES}{seed}.{target}": torch.from_numpy(values)
+                for seed, each in self.scores.items()
                 for target, values in enumerate(each)
             },
         }
@@ -113,13 +113,12 @@ class Reference:
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Reference:
         """The reference that :meth:`tensors` gave."""
         index = SimilarityIndex(tensors["codes"], tensors["offsets"])
-        nonconformity: dict[int, list[Tensor]] = {}
-        own = [name.split(".")[1:] for name in tensors if name.startswith(NONCONFORMITY)]
+        scores: dict[int, list[Array]] = {}
+        own = [name.split(".")[1:] for name in tensors if name.startswith(SCORES)]
         for seed, target in sorted((int(seed), int(target)) for seed, target in own):
-            values = tensors[f"{NONCONFORMITY}{seed}.{target}"]
-            nonconformity.setdefault(seed, []).append(values)
+            scores.setdefault(seed, []).append(tensors[f"{SCORES}{seed}.{target}"].numpy())
         limit = float(tensors["limit"])
-        return cls(tensors["train"], tensors["val"], index, limit, nonconformity)
+        return cls(tensors["train"], tensors["val"], index, limit, scores)
 
 
 def _all(parts: Sequence[Tensor]) -> Tensor:

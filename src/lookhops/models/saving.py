@@ -34,7 +34,13 @@ from lookhops.models.folder import (
     with_totals,
 )
 from lookhops.models.reference import Reference
-from lookhops.runs.record import Machine, about_training, evaluate_runs, versions
+from lookhops.runs.record import (
+    Machine,
+    about_training,
+    conformal_scores,
+    evaluate_runs,
+    versions,
+)
 from lookhops.sources.graph_counts import graph_counts
 from lookhops.tasks import Calibration, Task
 from lookhops.training.randomness import FINAL
@@ -88,9 +94,14 @@ def save_model(
     final = next((run for run in every if run.seed == FINAL), None)
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: calibration_of(metrics, run.seed) for run in runs}
-    far = _nonconformity(runs, graphs, task, calibrations)
+    target = task.targets(graphs).cpu()
+    scores = {
+        run.seed: conformal_scores(run, task, target[run.split.val], calibrations[run.seed])
+        for run in runs
+        if run.predictions  # else its training was stopped before its time
+    }
     ignores_edges = learner_in(settings).ignores_edges
-    reference = Reference.of(graphs, [run.split for run in every], far, ignores_edges)
+    reference = Reference.of(graphs, [run.split for run in every], scores, ignores_edges)
     written = {
         WEIGHTS: pack_tensors(_weights(every, task), {"format": FORMAT}),
         HISTORY: history_csv(runs).encode(),
@@ -152,29 +163,6 @@ def _commonest(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, dic
         if (label := head.task.commonest_label(head.target(trained))) is not None
     }
     return {"commonest": found} if found else {}
-
-
-def _nonconformity(
-    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
-) -> dict[int, list[Tensor]]:
-    """How far the truth of each seed's validation graphs is from its answers."""
-    target = task.targets(graphs).cpu()
-    nonconformity: dict[int, list[Tensor]] = {}
-    for run in runs:
-        if not run.predictions:  # its training was stopped before its time
-            continue
-        outputs = run.predictions.get("unseen", run.predictions["val"])
-        answers = task.answers(outputs, calibrations[run.seed])
-        deviation, y = run.deviation(task, "unseen"), target[run.split.val]
-        nonconformity[run.seed] = [
-            torch.from_numpy(
-                head.task.nonconformity(
-                    answers[:, head.channels], head.target(y), head.deviation(deviation)
-                )
-            )
-            for head in task.heads
-        ]
-    return nonconformity
 
 
 def _as_read(reading: Reading, graphs: Graphs) -> Reading:

@@ -48,7 +48,13 @@ HISTORY: Any = Sequence[Mapping[str, Real]]
 
 @dataclass(frozen=True)
 class Machine:
-    """What a run was computed on: the system, the cores, and ``cpu`` or the name of the GPU."""
+    """What a run was computed on.
+
+    Args:
+        system: Operating system and processor.
+        cores: Of the processor, where that is known.
+        device: ``cpu``, or the name of the GPU.
+    """
 
     system: str
     cores: int | None
@@ -131,21 +137,19 @@ def record_run(
     """The record of a finished run.
 
     Args:
-        run, graphs, task, device: The run, what it was trained on, what was asked, where.
+        run: The run.
+        graphs: What it was trained on.
+        task: What was asked.
+        device: Where.
         seconds: What it took; where members were trained together, its share.
         stacked: How many members were trained at once.
         calibrated: Whether to learn the calibration, and to measure it too.
     """
     target = task.targets(graphs).cpu()
     train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))
-    found = run.predictions
-    calibration = None
-    if calibrated:
-        deviation = run.deviation(task, "unseen")
-        calibration = task.calibrate(found["val"], val, found.get("unseen"), deviation)
     metrics: dict[str, Any] = {
         **({"task": task.kind} if task.kind != Classification.kind else {}),
-        **_measured(run, task, val, test, calibration),
+        **_measured(run, task, val, test, calibrated),
         **task.naive(train, test),
         "seconds": seconds,
         "seconds_per_epoch": seconds_per_epoch(run),
@@ -162,17 +166,31 @@ def record_run(
 
 
 def _measured(
-    run: Run, task: Task, val: Tensor, test: Tensor, calibration: Calibration | None = None
+    run: Run, task: Task, val: Tensor, test: Tensor, calibrated: bool = False
 ) -> dict[str, Any]:
     """The metrics of a run's predictions, and its epochs."""
     found = task.evaluate(run.predictions["val"], val)
     validated = {f"val_{name}": found[name] for name in (task.main.name, "loss") if name in found}
+    by = calibration_of(run, task, val) if calibrated else None
     return {
-        **task.evaluate(run.predictions["test"], test, calibration, run.deviation(task, "test")),
+        **task.evaluate(run.predictions["test"], test, by, run.deviation(task, "test")),
         **validated,
         "epochs": len(run.history),
         "best_epoch": run.best_epoch,
     }
+
+
+def calibration_of(run: Run, task: Task, val: Tensor) -> Calibration:
+    """What the validation part of a run says of its answers."""
+    deviation = run.deviation(task, "unseen")
+    return task.calibrate(run.predictions["val"], val, run.unseen, deviation)
+
+
+def conformal_scores(
+    run: Run, task: Task, val: Tensor, calibration: Calibration
+) -> list[NDArray[Any]]:
+    """How far the truth of a run's validation graphs is from its answers, for each target."""
+    return task.conformal_scores(run.unseen, val, calibration, run.deviation(task, "unseen"))
 
 
 def about_training(run: Run) -> dict[str, int]:

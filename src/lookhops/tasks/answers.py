@@ -144,10 +144,10 @@ class Tested:
         found = self.summary.get(metric.name)
         return metric.written(found["mean"]) if found else "not known"
 
-    def covered(self, regions: str) -> str:
-        """How often the conformal regions held the truth; nothing where that is not known."""
+    def covered(self, regions: str, more: str) -> str:
+        """How often regions held the truth, and more of them; nothing where it is not known."""
         if (coverage := self.summary.get("coverage")) is None:
             return ""
         seeds = " (mean of seeds)" if len(self.seeds) > 1 else ""
         share = percent(coverage["mean"])
-        return f" Its 90% {regions} held the truth of {share} of the test graphs{seeds}."
+        return f" Its 90% {regions} held the truth of {share} of the test graphs{seeds}{more}."

@@ -143,8 +143,17 @@ class ClassAnswers(TargetAnswers):
 # -------------------------------------------------------------------- confusion
 
 
-def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:
-    """True class by predicted class, shaded by the share of the true class."""
+def confusion(
+    counts: Array, names: Sequence[str], caption: str, in_sets: Sequence[int] | None = None
+) -> Chart:
+    """True class by predicted class, shaded by the share of the true class.
+
+    Args:
+        counts: How many graphs, shape (classes, classes).
+        names: Of the classes.
+        caption: What is said below.
+        in_sets: How many graphs of each class have it in their conformal set.
+    """
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     heat: Figure = {
         "type": "heatmap",
@@ -168,6 +177,11 @@ def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:
         [short(name), *row, text]
         for name, row, text in zip(names, heat["text"], right, strict=True)
     ]
+    head = ["true class", *(f"as {short(name)}" for name in names), "right"]
+    if in_sets is not None:
+        head.append("in 90% sets")
+        found = in_sets / np.maximum(counts.sum(1), 1)
+        rows = [[*row, percent(one)] for row, one in zip(rows, found, strict=True)]
     return Chart(
         figure(
             [heat],
@@ -176,7 +190,7 @@ def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:
         ),
         f"Confusion matrix. {said}.",
         f"{caption} Rows are true classes; per cent of the row.",
-        Table(("true class", *(f"as {short(name)}" for name in names), "right"), rows),
+        Table(head, rows),
         height=max(340, min(140 + 46 * len(names), 640)),
     )
 

@@ -24,12 +24,7 @@ from lookhops.tasks.class_answers import (
     confusion,
     ranking_curves,
 )
-from lookhops.tasks.conformal import (
-    class_nonconformity,
-    class_sets,
-    conformal_quantile,
-    with_likeliest,
-)
+from lookhops.tasks.conformal import class_quantiles, class_scores, class_sets
 from lookhops.tasks.metrics import (
     RESAMPLES,
     Metric,
@@ -37,8 +32,8 @@ from lookhops.tasks.metrics import (
     average_precision,
     bootstrap_auroc,
     calibration_error,
+    choose_temperature,
     confusion_matrix,
-    fit_temperature,
     rates,
     two_class_rates,
 )
@@ -46,6 +41,8 @@ from lookhops.tasks.task import (
     Calibration,
     Head,
     Maybe,
+    MaybeCalibration,
+    MetricValues,
     TargetTask,
     Tensors,
     as_array,
@@ -75,6 +72,10 @@ OTHERS = (
     Metric("coverage", "90% sets with the class", about_calibration=True),
     Metric("set_size", "classes in a 90% set", False, False, about_calibration=True),
 )
+#: Begins the names of what conformal sets reach up to.
+QUANTILE = "conformal_quantile"
+#: Of more classes the coverage of each is not said.
+SHOWN_CLASSES = 10
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,15 @@ class Classification(TargetTask):
     def metrics(self) -> tuple[Metric, ...]:
         """Shares of right answers, ranking and calibration; of two classes some more."""
         return (*RATES, *(OF_TWO if self.out_channels == 2 else ()), *OTHERS)
+
+    @property
+    def class_metrics(self) -> tuple[Metric, ...]:
+        """The coverage of each class, where they are few."""
+        names = self.class_names if self.out_channels <= SHOWN_CLASSES else ()
+        return tuple(
+            Metric(f"coverage of {name}", name, about_calibration=True, of_class=name)
+            for name in names
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", tuple(self.class_names))  # JSON gives a list
@@ -189,26 +199,23 @@ class Classification(TargetTask):
     def calibrate(
         self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
     ) -> Calibration:
-        """What a validation part says of the answers.
+        """By the validation part; blanks do not count.
 
-        Returns:
-            The ``temperature`` that makes its classes likeliest, or 1 where that would make the
-            calibration error worse; the ``conformal_quantile`` that sets of 90 % reach up to: 1,
-            and all classes are in every set, where there are too few graphs to say more; and the
-            ``threshold``, where there is to be one.
+        The ``temperature``, 1 where none helps; the ``conformal_quantile`` that sets of 90 % reach
+        up to, and under ``conformal_quantile of NAME`` that of a class where it is another one; the
+        ``threshold``, where there is to be one.
         """
         known = self.known(target)
-        unseen = (output if unseen is None else unseen)[known]
-        output, y = output[known], as_array(target[known])
-        temperature = fit_temperature(as_array(output.double()), y)
-        own, scaled = (as_array(self.answers(output, {"temperature": t})) for t in (1, temperature))
-        if calibration_error(scaled, y) > calibration_error(own, y):
-            temperature, scaled = 1.0, own
-        apart = as_array(self.answers(unseen, {"temperature": temperature}))
-        quantile = min(conformal_quantile(class_nonconformity(apart, y)), 1.0)
-        found = {"temperature": temperature, "conformal_quantile": quantile}
+        y, outputs = as_array(target[known]), as_array(output[known].double())
+        found = {"temperature": choose_temperature(outputs, y)}
+        answers = self.answers(output if unseen is None else unseen, found)
+        *each, together = class_quantiles(self.distances(answers, target), self.out_channels)
+        found[QUANTILE] = together
+        pairs = zip(self.class_names, each, strict=True)
+        found |= {f"{QUANTILE} of {name}": one for name, one in pairs if one != together}
         if self.threshold is not None:
-            found["threshold"] = choose_threshold(scaled[:, 1], y, self.threshold)
+            p = as_array(self.answers(output[known], found))
+            found["threshold"] = choose_threshold(p[:, 1], y, self.threshold)
         return found
 
     def decided(self, p: Array, calibration: Calibration) -> Array:
@@ -232,12 +239,8 @@ class Classification(TargetTask):
         return (output.double() / calibration.get("temperature", 1.0)).softmax(-1)
 
     def evaluate(
-        self,
-        output: Tensor,
-        target: Tensor,
-        calibration: Calibration | None = None,
-        deviation: Maybe = None,
-    ) -> dict[str, float | None]:
+        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+    ) -> MetricValues:
         """Rates, AUROC and loss; with a calibration also its error.
 
         AUROC and average precision are none where they are not defined. The calibration error is
@@ -247,17 +250,25 @@ class Classification(TargetTask):
         known = self.known(target)
         output, target = output[known], target[known]
         y, p = as_array(target), as_array(self.answers(output, {}))
-        calibrated = as_array(self.answers(output, calibration or {}))
-        predicted = self.decided(calibrated, calibration or {})
-        found = self.rates_of(predicted, output, target)
-        if calibration is not None:
-            found |= calibration
-            found["ece_before"] = calibration_error(p, y)
-            found["ece_after"] = calibration_error(calibrated, y)
-            found |= self._conformal(calibrated, y, calibration.get("conformal_quantile", 1.0))
-        return found
+        calibrated = as_array(self.answers(output, by or {}))
+        found = self.rates_of(self.decided(calibrated, by or {}), output, target)
+        if by is None:
+            return found
+        sets = self._sets(calibrated, by)
+        errors = {
+            "ece_before": calibration_error(p, y),
+            "ece_after": calibration_error(calibrated, y),
+        }
+        held = {"coverage": sets[np.arange(len(y)), y].mean(), "set_size": sets.sum(1).mean()}
+        return {**found, **by, **errors, **{name: float(one) for name, one in held.items()}}
 
-    def rates_of(self, predicted: Array, output: Tensor, target: Tensor) -> dict[str, float | None]:
+    def _sets(self, p: Array, calibration: Calibration) -> Array:
+        """One model's conformal sets of 90 %, what it answers always among them."""
+        together = calibration.get(QUANTILE, 1.0)
+        reach = [calibration.get(f"{QUANTILE} of {name}", together) for name in self.class_names]
+        return (1 - p <= reach) | one_hot(self.decided(p, calibration), self.out_channels)
+
+    def rates_of(self, predicted: Array, output: Tensor, target: Tensor) -> MetricValues:
         """Rates of the classes that are answered, and AUROC and loss of the outputs.
 
         Args:
@@ -267,7 +278,7 @@ class Classification(TargetTask):
         """
         y, p = as_array(target), as_array(self.answers(output, {}))
         matrix = confusion_matrix(y, predicted, self.out_channels)
-        found: dict[str, float | None] = {
+        found: MetricValues = {
             **{name: float(value) for name, value in rates(matrix).items()},
             "auroc": auroc(p, y),
             "loss": float(self.losses(output.double(), target)[0]),
@@ -276,7 +287,7 @@ class Classification(TargetTask):
             found |= {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
         return found
 
-    def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
+    def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """``majority``: the share of the class that is commonest in the training part."""
         commonest = self.commonest(train_target)
         known = target[self.known(target)]
@@ -295,25 +306,15 @@ class Classification(TargetTask):
         known = commonest in self.class_names
         return torch.tensor([self.class_names.index(str(commonest))]) if known else None
 
-    def _conformal(self, p: Array, y: Array, quantile: float) -> dict[str, float]:
-        """How many conformal sets hold the true class, and how large they are."""
-        sets = with_likeliest(1 - p <= quantile, p)
-        held = np.take_along_axis(sets, y[:, None], 1)
-        return {"coverage": float(held.mean()), "set_size": float(sets.sum(1).mean())}
-
-    def nonconformity(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
-        """One less the probability of the true class."""
-        return class_nonconformity(as_array(answers), as_array(target))
+    def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
+        """One less the probability of the true class, and that class."""
+        return class_scores(as_array(answers), as_array(target))
 
     def regions(
-        self,
-        answers: Array,
-        nonconformity: Sequence[Array],
-        coverage: float,
-        deviation: Array | None = None,
+        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
     ) -> Array:
         """Which classes are in the set, shape (g, classes)."""
-        return class_sets(answers, nonconformity, coverage)
+        return class_sets(answers, scores, coverage)
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of AUROC."""
@@ -324,15 +325,21 @@ class Classification(TargetTask):
     def overview(
         self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
     ) -> dict[str, Any]:
-        """The ``confusion`` matrix: true class by predicted class."""
+        """The ``confusion`` matrix: true class by predicted class.
+
+        With calibrations also how many graphs of each class have it in their set, ``in_sets``.
+        """
         matrix = np.zeros((self.out_channels, self.out_channels), dtype=np.int64)
+        held = np.zeros(self.out_channels, dtype=np.int64)
         each = calibrations or [{}] * len(outputs)
         for output, target, calibration in zip(outputs, targets, each, strict=True):
             known = self.known(target)
-            p = as_array(self.answers(output[known], calibration))
-            predicted = self.decided(p, calibration)
-            matrix += confusion_matrix(as_array(target[known]), predicted, self.out_channels)
-        return {"confusion": matrix.tolist()}
+            p, y = as_array(self.answers(output[known], calibration)), as_array(target[known])
+            matrix += confusion_matrix(y, self.decided(p, calibration), self.out_channels)
+            inside = self._sets(p, calibration)[np.arange(len(y)), y]
+            held += np.bincount(y[inside], minlength=self.out_channels)
+        in_sets = {"in_sets": held.tolist()} if calibrations else {}
+        return {"confusion": matrix.tolist(), **in_sets}
 
     # ---------------------------------------------------------------- new graphs
 
@@ -355,13 +362,13 @@ class Classification(TargetTask):
         votes = np.stack([self.decided(p, calibration) for p, calibration in pairs])
         likely = np.take_along_axis(alone, np.broadcast_to(chosen, votes.shape)[..., None], -1)
         if regions is not None:  # what is answered is never left out
-            regions |= np.arange(together.shape[1]) == chosen[:, None]
+            regions = regions | one_hot(chosen, self.out_channels)
         agreement, spread = (votes == chosen).mean(0), likely[..., 0].std(0)
         return ClassAnswers(
             name, self.class_names, together, chosen, agreement, spread, len(alone), regions
         )
 
-    def measure(self, answers: ClassAnswers, target: Tensor) -> dict[str, float | None]:
+    def measure(self, answers: ClassAnswers, target: Tensor) -> MetricValues:
         """Rates, AUROC and calibration error, and how often the sets hold the class."""
         p, y = answers.probabilities, as_array(target)
         # Answers as outputs: their softmax is what they are.
@@ -369,8 +376,13 @@ class Classification(TargetTask):
         found = self.rates_of(answers.numbers, output, target)
         found["ece_after"] = calibration_error(p, y)
         if answers.sets is not None:
-            found["coverage"] = float(answers.sets[np.arange(len(y)), y].mean())
+            held = answers.sets[np.arange(len(y)), y]
+            each = [held[y == number] for number in range(self.out_channels)]
+            shares = [float(one.mean()) if len(one) else None for one in each]
+            names = [f"coverage of {name}" for name in self.class_names]
+            found["coverage"] = float(held.mean())
             found["set_size"] = float(answers.sets.sum(1).mean())
+            found |= dict(zip(names, shares, strict=True))
         return found
 
     def count_labels(self, target: Tensor) -> dict[str, int]:
@@ -449,17 +461,27 @@ class Classification(TargetTask):
         lead = f"The model classified {tested.score(ACCURACY)} of the test graphs correctly."
         if len(there) > 1:
             lead += best_and_worst(right[there], [self.class_names[c] for c in there])
-        lead += tested.covered(self.regions_are)
+        by_class = self.held_by_class(tested.overview)
+        lead += tested.covered(self.regions_are, f": {by_class}" if by_class else "")
         thresholds = [one["threshold"] for one in tested.seeds.values() if "threshold" in one]
         if thresholds:
             ends = dict.fromkeys(f"{value:.2f}" for value in (min(thresholds), max(thresholds)))
             lead += f" It says {self.class_names[1]} from a probability of {' to '.join(ends)}."
         return lead
 
+    def held_by_class(self, overview: Mapping[str, Any]) -> str:
+        """``8 of 9 of class high, 40 of 44 of class low``."""
+        held = overview.get("in_sets")
+        if held is None or len(held) > SHOWN_CLASSES:
+            return ""
+        each = zip(self.class_names, held, map(sum, overview["confusion"]), strict=True)
+        return ", ".join(f"{one:,} of {count:,} of class {name}" for name, one, count in each)
+
     def charts(self, tested: Tested) -> list[Chart]:
         """The confusion matrix, ROC, precision-recall and calibration curves."""
         matrix, names, n = np.asarray(tested.overview["confusion"]), self.class_names, tested.n
-        drawn = [confusion(matrix, names, f"Confusion matrix, all seeds together. {n}.")]
+        caption = f"Confusion matrix, all seeds together. {n}."
+        drawn = [confusion(matrix, names, caption, tested.overview.get("in_sets"))]
         if (own := tested.answers) is None:
             return drawn
         y = own.truth.astype(np.int64)
@@ -480,6 +502,11 @@ class Classification(TargetTask):
         matrix = confusion_matrix(truth.astype(np.int64), decided, classes)
         draws = generator.multinomial(n, matrix.flatten() / n, size=RESAMPLES)
         return rates(draws.reshape(-1, classes, classes))
+
+
+def one_hot(number: Array, classes: int) -> Array:
+    """Where each row's class is, shape (g, classes), booleans."""
+    return np.asarray(number[:, None] == np.arange(classes))
 
 
 def best_and_worst(right: Array, names: Sequence[str]) -> str:

@@ -1,13 +1,21 @@
 r"""Sets of classes and intervals of numbers that hold the truth with a chosen probability.
 
 Split-conformal prediction (Vovk et al., 2005; Lei et al., 2018): how far the truth of :math:`n`
-validation graphs is from their answers, the nonconformity, says how far that of a new graph may be.
+validation graphs is from their answers, their scores, says how far that of a new graph may be.
 Whatever the model, a region of coverage :math:`1 - \alpha` then holds the truth of a graph of the
 same kind with at least that probability. Several models, each with its own training and validation
 part, answer together as in cross-conformal prediction and the CV+ interval (Vovk, 2015; Barber et
-al., 2021). Where a model says of each graph how far it expects to be off, its *deviation*,
-distances are divided by a scale that grows with it: intervals are then narrow near the training set
-and wide far from it (normalised conformal prediction; Papadopoulos et al., 2008; Lei et al., 2018).
+al., 2021).
+
+Each class is compared with validation graphs of that class alone (class-conditional or Mondrian
+prediction; Vovk, 2012): a rare class is in as large a share of its sets as a common one. Where a
+model says of each graph how far it expects to be off, its *deviation*, distances are divided by a
+scale that grows with it: intervals are then narrow near the training set and wide far from it
+(normalised conformal prediction; Papadopoulos et al., 2008; Lei et al., 2018).
+
+Scores have shape (n, 2): the distance, and beside it what regions also depend on, the number of
+the class or the deviation. With shape (n) there is nothing beside: the classes share their scores,
+and the intervals one width.
 """
 
 from __future__ import annotations
@@ -16,6 +24,7 @@ from collections.abc import Sequence
 from math import ceil, floor, inf
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lookhops.core.arrays import Array
 
@@ -29,63 +38,94 @@ LEAST_FOR_SCALE = 30
 WEIGHTS = (0.0, *(4.0**power for power in range(-2, 6)))
 
 
-def conformal_quantile(nonconformity: Array, coverage: float = COVERAGE) -> float:
-    r"""The nonconformity that one model's region reaches up to; infinite where too few are given.
+def conformal_quantile(scores: Array, coverage: float = COVERAGE) -> float:
+    r"""The distance that one model's region reaches up to; infinite where too few are given.
 
     It is the :math:`\lceil (1 - \alpha) (n + 1) \rceil`-th smallest of the :math:`n` given.
     """
-    rank = ceil(coverage * (len(nonconformity) + 1) - 1e-9)
-    return (
-        float(np.partition(nonconformity, rank - 1)[rank - 1])
-        if rank <= len(nonconformity)
-        else inf
-    )
+    rank = ceil(coverage * (len(scores) + 1) - 1e-9)
+    return float(np.partition(scores, rank - 1)[rank - 1]) if rank <= len(scores) else inf
 
 
-def with_likeliest(sets: Array, p: Array) -> Array:
-    """Sets of classes, the likeliest one always among them: an empty set says nothing.
+def class_quantiles(scores: Array, classes: int, coverage: float = COVERAGE) -> list[float]:
+    """How far one model's :func:`class_sets` reach for each class, and for all together, to 1.
 
     Args:
-        sets: Shape (g, classes), booleans.
-        p: Probabilities, shape (g, classes).
+        scores: The :func:`class_scores` of its validation part.
+        classes: How many there are.
+        coverage: The probability.
     """
-    likeliest = p.argmax(-1, keepdims=True)
-    return sets | (np.arange(p.shape[-1]) == likeliest)
+    together = min(conformal_quantile(scores[:, 0], coverage), 1.0)
+    found = []
+    for c in range(classes):
+        own = scores[scores[:, 1] == c, 0]
+        reach = conformal_quantile(own, coverage)
+        found.append(reach if reach < inf else max(together, own.max(initial=0)))
+    return [*found, together]
 
 
-def class_sets(p: Array, nonconformity: Sequence[Array], coverage: float = COVERAGE) -> Array:
+def class_scores(p: Array, y: Array) -> Array:
+    """One less the probability of the true class, and that class, of rows that have one (from 0).
+
+    Args:
+        p: Probabilities, shape (g, classes).
+        y: Numbers of classes, -1 where blank, shape (g).
+    """
+    known = np.flatnonzero(y >= 0)
+    return np.stack((1 - p[known, y[known]], y[known]), 1)
+
+
+def class_sets(p: Array, scores: Sequence[Array], coverage: float = COVERAGE) -> Array:
     r"""Which classes may be the true one, shape (g, classes), booleans.
 
-    The nonconformity of class :math:`c` is :math:`1 - p_c`. The class is in the set if that is
-    among the smallest :math:`1 - \alpha` of the values :math:`s_{ki}` of the validation graphs,
+    Class :math:`c` is in the set if :math:`1 - p_c` is among the smallest :math:`1 - \alpha` of the
+    scores :math:`s_{ki}` of the :math:`n_{kc}` validation graphs of that class,
 
     .. math::
-        1 + \sum_k \#\{i : s_{ki} \ge 1 - p_{kc}\} > \alpha \Big(1 + \sum_k n_k\Big),
+        w_c = 1 + \sum_k \#\{i : y_{ki} = c, s_{ki} \ge 1 - p_{kc}\}
+        > \max\Big(\alpha \big(1 + \sum_k n_{kc}\big), 1\Big),
 
-    or if no class is likelier.
+    or if no class is likelier. Without the maximum a class with fewer than :math:`1 / \alpha - 1`
+    graphs (nine, for 90%) would be in every set; with it, the class reaches as far as the farthest
+    of its graphs, and at least as far as all classes together do.
 
     Args:
         p: Probabilities by each of the models, shape (models, g, classes).
-        nonconformity: For each model the :func:`class_nonconformity` of its validation part.
+        scores: For each model the :func:`class_scores` of its validation part.
         coverage: The probability :math:`1 - \alpha`.
     """
-    worse, total = np.ones(p.shape[1:], np.int64), 1
-    for own, known in zip(p, nonconformity, strict=True):
-        ordered = np.sort(known)
-        worse += len(ordered) - np.searchsorted(ordered, 1 - own, side="left")
-        total += len(ordered)
-    return with_likeliest(worse > (1 - coverage) * total + 1e-9, p.mean(0))
+
+    together = _among_smallest(p, [one if one.ndim == 1 else one[:, 0] for one in scores], coverage)
+    for c in range(p.shape[-1]) if scores[0].ndim > 1 else ():
+        own = [one[one[:, 1] == c, 0] for one in scores]
+        enough = (1 - coverage) * (1 + sum(map(len, own))) > 1 - 1e-9
+        reached = _among_smallest(p[..., c], own, coverage, least=1)
+        together[:, c] = reached if enough else reached | together[:, c]
+    likeliest = p.mean(0).argmax(-1)
+    together[np.arange(len(together)), likeliest] = True
+    return together
 
 
-def class_nonconformity(p: Array, y: Array) -> Array:
-    """One less the probability of the true class, shape (n), of rows that have one (from 0)."""
-    known = np.flatnonzero(y >= 0)
-    return 1 - p[known, y[known]]
+def _among_smallest(
+    p: Array, known: Sequence[Array], coverage: float, least: float = 0
+) -> NDArray[np.bool_]:
+    """Whether :math:`1 - p` is among the smallest of known scores, of the shape of a model's p."""
+    alike, limit = np.ones_like(p[0]), max((1 - coverage) * (1 + sum(map(len, known))), least)
+    for own, each in zip(p, known, strict=True):
+        alike += len(each) - np.searchsorted(np.sort(each), 1 - own, side="left")
+    return np.asarray(alike > limit + 1e-9)
+
+
+def number_scores(answers: Array, y: Array, deviation: Array | None = None) -> Array:
+    """Absolute residuals of rows whose number is known, and their deviations where given."""
+    known = np.isfinite(y)
+    residual = np.abs(y[known] - answers[known])
+    return residual if deviation is None else np.stack((residual, deviation[known]), 1)
 
 
 def number_intervals(
     answers: Array,
-    nonconformity: Sequence[Array],
+    scores: Sequence[Array],
     coverage: float = COVERAGE,
     deviation: Array | None = None,
 ) -> Array:
@@ -100,19 +140,19 @@ def number_intervals(
 
     Args:
         answers: Numbers :math:`\mu` by each of the models, shape (models, g).
-        nonconformity: For each model the :func:`number_nonconformity` of its validation part.
+        scores: For each model the :func:`number_scores` of its validation part.
         coverage: The probability :math:`1 - \alpha`.
         deviation: How far each of the models expects to be off, shape (models, g), where they
             say so.
     """
     if deviation is None:
-        nonconformity = [one if one.ndim == 1 else one[:, 0] for one in nonconformity]
-    residuals, weights = zip(*map(normalised, nonconformity), strict=True)
+        scores = [one if one.ndim == 1 else one[:, 0] for one in scores]
+    residuals, weights = zip(*map(normalised, scores), strict=True)
     each = [None] * len(answers) if deviation is None else deviation
     scales = np.stack(
         [np.ones(answers.shape[1]) * scale_of(*pair) for pair in zip(each, weights, strict=True)]
     )
-    count = sum(map(len, nonconformity))
+    count = sum(map(len, scores))
     low = floor((1 - coverage) * (count + 1) + 1e-9)
     ends = np.tile([-inf, inf], (answers.shape[1], 1))
     if low < 1:
@@ -130,25 +170,15 @@ def number_intervals(
     return ends
 
 
-def number_nonconformity(answers: Array, y: Array, deviation: Array | None = None) -> Array:
-    """Absolute residuals, shape (n), of rows whose number is known.
-
-    With deviations these stand beside, shape (n, 2).
-    """
-    known = np.isfinite(y)
-    residual = np.abs(y[known] - answers[known])
-    return residual if deviation is None else np.stack((residual, deviation[known]), 1)
-
-
-def normalised(nonconformity: Array) -> tuple[Array, float]:
+def normalised(scores: Array) -> tuple[Array, float]:
     """Residuals over their scales, shape (n), and the weight of deviations in a scale.
 
     Args:
-        nonconformity: What :func:`number_nonconformity` gave. Without deviations the scale is 1.
+        scores: What :func:`number_scores` gave. Without deviations the scale is 1.
     """
-    if nonconformity.ndim == 1:
-        return nonconformity, 0.0
-    residual, deviation = nonconformity.T
+    if scores.ndim == 1:
+        return scores, 0.0
+    residual, deviation = scores.T
     weight = deviation_weight(residual, deviation)
     return residual / scale_of(deviation, weight), weight
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from lookhops.graphs import Target
 from lookhops.tasks.conformal import number_intervals
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
 from lookhops.tasks.numbers import INTERVALS, MAE, MEAN_MAE, SPEARMAN, OneNumber
-from lookhops.tasks.task import Calibration, Maybe, as_array
+from lookhops.tasks.task import Calibration, Maybe, MetricValues, as_array
 
 DEVIANCE = Metric("deviance", "Poisson deviance", False, share=False)
 D2 = Metric("d2", "D²", share=False)
@@ -113,7 +113,7 @@ class Counts(OneNumber):
         """The logarithm of the counts."""
         return np.log(np.maximum(answers, LEAST))
 
-    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
+    def errors(self, answer: Array, y: Array) -> MetricValues:
         """Mean Poisson deviance, D², MAE and Spearman's correlation; none where not defined.
 
         D² is the share of the deviance from the mean of ``y`` that the answers explain.
@@ -143,14 +143,10 @@ class Counts(OneNumber):
         return variance / (4 * answers.clamp(min=LEAST_MEAN))
 
     def regions(
-        self,
-        answers: Array,
-        nonconformity: Sequence[Array],
-        coverage: float,
-        deviation: Array | None = None,
+        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
     ) -> Array:
         """The least and the largest count of each interval, shape (g, 2)."""
-        roots = number_intervals(np.sqrt(answers[..., 0]), nonconformity, coverage, deviation)
+        roots = number_intervals(np.sqrt(answers[..., 0]), scores, coverage, deviation)
         return counts_within(roots, answers[..., 0].mean(0))
 
     def width(self, answer: Array, half: Array | float) -> float:

@@ -23,12 +23,20 @@ from lookhops.tasks.conformal import (
     conformal_quantile,
     normalised,
     number_intervals,
-    number_nonconformity,
+    number_scores,
     scale_of,
 )
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
 from lookhops.tasks.number_answers import NumberAnswers, number_charts
-from lookhops.tasks.task import Calibration, Maybe, TargetTask, as_array, weights
+from lookhops.tasks.task import (
+    Calibration,
+    Maybe,
+    MaybeCalibration,
+    MetricValues,
+    TargetTask,
+    as_array,
+    weights,
+)
 
 MAE = Metric("mae", "MAE", higher_is_better=False, share=False)
 MEAN_MAE = Metric("mean_mae", "MAE, of the mean", False, share=False)
@@ -62,12 +70,12 @@ class OneNumber(TargetTask):
         """What is taken from the training part, 1-D, float64; the mean comes first."""
 
     @abstractmethod
-    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
+    def errors(self, answer: Array, y: Array) -> MetricValues:
         """Each metric of numbers against those measured, shape (n); none where not defined."""
 
     @abstractmethod
     def width(self, answer: Array, half: Array | float) -> float:
-        """The mean width of intervals that reach up to a nonconformity, or one a graph."""
+        """The mean width of intervals that reach up to a distance, or one a graph."""
 
     @abstractmethod
     def transformed(self, answers: Tensor) -> Tensor:
@@ -116,7 +124,7 @@ class OneNumber(TargetTask):
         Nothing where there are too few graphs to say; the numbers are answers as they are.
         """
         answers = self.answers(output if unseen is None else unseen, {})
-        residuals, weight = normalised(self.nonconformity(answers, target, deviation))
+        residuals, weight = normalised(self.distances(answers, target, deviation))
         half = conformal_quantile(residuals)
         if half == inf:
             return {}
@@ -130,35 +138,30 @@ class OneNumber(TargetTask):
             found = found + self.variance_of(answers.mean(0), variance.double())
         return found[:, 0].sqrt()
 
-    def nonconformity(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
+    def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
         """How far numbers are from those measured, and how far they were expected to be."""
         found, y = (self.transformed(one.double()) for one in (answers[:, 0], target))
         expected = None if deviation is None else as_array(deviation)[:, 0]
-        return number_nonconformity(as_array(found), as_array(y), expected)
+        return number_scores(as_array(found), as_array(y), expected)
 
     def evaluate(
-        self,
-        output: Tensor,
-        target: Tensor,
-        calibration: Calibration | None = None,
-        deviation: Maybe = None,
-    ) -> dict[str, float | None]:
+        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+    ) -> MetricValues:
         """The errors; with a calibration also how often intervals hold the number, and how wide."""
         known = self.known(target)
-        answers, y = self.answers(output, calibration or {})[known], target[known].double()
+        answers, y = self.answers(output, {})[known], target[known].double()
         measured = self.errors(as_array(answers)[:, 0], as_array(y))
-        if calibration is not None:
-            half = calibration.get("conformal_quantile")
-            held = width = None
-            if half is not None:
-                expected = None if deviation is None else as_array(deviation)[as_array(known), 0]
-                reach = half * scale_of(expected, calibration.get("deviation_weight", 0.0))
-                held = float((self.nonconformity(answers, y) <= reach).mean())
-                width = self.width(as_array(answers)[:, 0], reach)
-            measured |= {**calibration, "coverage": held, "interval_width": width}
-        return measured
+        if by is None:
+            return measured
+        held = width = None
+        if (half := by.get("conformal_quantile")) is not None:
+            expected = None if deviation is None else as_array(deviation)[as_array(known), 0]
+            reach = half * scale_of(expected, by.get("deviation_weight", 0.0))
+            held = float((self.distances(answers, y) <= reach).mean())
+            width = self.width(as_array(answers)[:, 0], reach)
+        return {**measured, **by, "coverage": held, "interval_width": width}
 
-    def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
+    def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """The errors of the training part's mean: ``mean_mae``, ``mean_rmse``."""
         known = as_array(target[self.known(target)].double())
         found = self.errors(known * 0 + float(self.fit(train_target)[0]), known)
@@ -179,7 +182,7 @@ class OneNumber(TargetTask):
         spread = alone.std(0)[:, 0]
         return NumberAnswers(self.name, together[:, 0], spread, len(alone), regions)
 
-    def measure(self, answers: NumberAnswers, target: Tensor) -> dict[str, float | None]:
+    def measure(self, answers: NumberAnswers, target: Tensor) -> MetricValues:
         """The errors, and how often the intervals hold the number."""
         y = as_array(target.double())
         found = self.errors(answers.values, y)
@@ -243,11 +246,10 @@ class OneNumber(TargetTask):
     def results(self, tested: Tested) -> str:
         """The mean error, that of the mean, the intervals."""
         mae, mean, width = (tested.score(m) for m in (MAE, MEAN_MAE, INTERVALS[1]))
-        covered = tested.covered(self.regions_are)
-        wide = f"{covered[:-1]}; they are {width} wide." if covered else ""
         return (
             f"On the test graphs the model missed {self.name} by {mae} on average; the mean of "
-            f"the training graphs misses it by {mean}.{wide}"
+            f"the training graphs misses it by {mean}."
+            f"{tested.covered(self.regions_are, f'; they are {width} wide')}"
         )
 
     def charts(self, tested: Tested) -> list[Chart]:
@@ -365,20 +367,16 @@ class Regression(OneNumber):
         return variance
 
     def regions(
-        self,
-        answers: Array,
-        nonconformity: Sequence[Array],
-        coverage: float,
-        deviation: Array | None = None,
+        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
     ) -> Array:
         """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
-        return number_intervals(answers[..., 0], nonconformity, coverage, deviation)
+        return number_intervals(answers[..., 0], scores, coverage, deviation)
 
     def width(self, answer: Array, half: Array | float) -> float:
-        """The mean width of intervals up to a nonconformity."""
+        """The mean width of intervals up to a distance."""
         return float(np.mean(2 * half))
 
-    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
+    def errors(self, answer: Array, y: Array) -> MetricValues:
         """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""
         return number_errors(answer, y)
 

@@ -16,7 +16,16 @@ from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
 from lookhops.tasks.metrics import Metric
-from lookhops.tasks.task import Calibration, Head, Maybe, TargetTask, Task, Tensors
+from lookhops.tasks.task import (
+    Calibration,
+    Head,
+    Maybe,
+    MaybeCalibration,
+    MetricValues,
+    TargetTask,
+    Task,
+    Tensors,
+)
 
 MEAN_SCORE = Metric("mean_score", "mean of AUROC, R² and D²", share=False)
 LOSS = Metric("loss", "loss", higher_is_better=False, share=False, shown=False)
@@ -201,29 +210,23 @@ class SeveralTargets(Task):
         return torch.cat([of(head, *own) for head, own in each], -1)
 
     def evaluate(
-        self,
-        output: Tensor,
-        target: Tensor,
-        calibration: Calibration | None = None,
-        deviation: Maybe = None,
-    ) -> dict[str, float | None]:
+        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+    ) -> MetricValues:
         """The metrics of each head under its name, and the mean score of those that have one."""
-        found: dict[str, float | None] = {}
+        found: MetricValues = {}
         scores = []
         for head in self.heads:
-            own = None if calibration is None else head.calibration(calibration)
-            y = head.target(target)
-            values = dict.fromkeys(metric.name for metric in head.task.metrics)
+            y, own = head.target(target), None if by is None else head.calibration(by)
+            values: MetricValues = dict.fromkeys(metric.name for metric in head.task.metrics)
             if bool(head.task.known(y).any()):
-                values = head.task.evaluate(
-                    output[..., head.channels], y, own, head.deviation(deviation)
-                )
+                expected = head.deviation(deviation)
+                values = head.task.evaluate(output[..., head.channels], y, own, expected)
             score = values[head.task.ranked_by.name]
             scores += [] if score is None else [score]
             found |= {head.key(name): value for name, value in values.items()}
         return {MEAN_SCORE.name: float(np.mean(scores)) if scores else None, **found}
 
-    def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
+    def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """What each head's naive answer gets, under its name."""
         return self._each(lambda task, *own: task.naive(*own), train_target, target, whole=False)
 

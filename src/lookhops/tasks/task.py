@@ -22,6 +22,9 @@ from lookhops.tasks.metrics import Metric
 Maybe = Tensor | None
 #: What turns outputs into answers, fitted on a validation part; JSON can hold it.
 Calibration = Mapping[str, float]
+MaybeCalibration = Calibration | None
+#: Metrics by their names, none where one is not defined.
+MetricValues = dict[str, float | None]
 Tensors = Sequence[Tensor]
 
 
@@ -135,7 +138,7 @@ class Task(ABC):
     def calibrate(
         self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
     ) -> Calibration:
-        """What turns outputs into answers, fitted on a validation part.
+        """What turns outputs into answers, and how far regions reach, by a validation part.
 
         Args:
             output: For its graphs.
@@ -144,6 +147,42 @@ class Task(ABC):
                 conformal regions are made from them. By default as ``output``.
             deviation: What :meth:`deviation` gave for these graphs.
         """
+
+    def conformal_scores(
+        self, output: Tensor, target: Tensor, calibration: Calibration, deviation: Maybe = None
+    ) -> list[Array]:
+        """How far the truth of validation graphs is from their answers, for each target."""
+        answers = self.answers(output, calibration)
+        return [
+            head.task.distances(
+                answers[:, head.channels], head.target(target), head.deviation(deviation)
+            )
+            for head in self.heads
+        ]
+
+    def conformal_regions(
+        self,
+        answers: Array,
+        scores: Sequence[Sequence[Array]],
+        coverage: float,
+        deviations: Sequence[Maybe],
+    ) -> list[Array]:
+        """Sets or intervals of each target, one row a graph (:mod:`~lookhops.tasks.conformal`).
+
+        Args:
+            answers: Those of each seed, shape (seeds, g, channels).
+            scores: What :meth:`conformal_scores` gave for each seed's validation part.
+            coverage: The probability with which a region is to hold the truth.
+            deviations: What :meth:`deviation` gave for the answers of each seed.
+        """
+        found = []
+        for number, head in enumerate(self.heads):
+            each = [head.deviation(one) for one in deviations]
+            known = [as_array(one)[:, 0] for one in each if one is not None]
+            expected = np.stack(known) if len(known) == len(each) else None
+            own = [one[number] for one in scores]
+            found.append(head.task.regions(answers[..., head.channels], own, coverage, expected))
+        return found
 
     def deviation(self, outputs: Sequence[Tensor], variance: Maybe = None) -> Maybe:
         """How far from the truth a model expects its answers to be, float64, shape (g, targets).
@@ -179,20 +218,19 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(
-        self,
-        output: Tensor,
-        target: Tensor,
-        calibration: Calibration | None = None,
-        deviation: Maybe = None,
-    ) -> dict[str, float | None]:
-        """Each metric by its name, none where it is not defined.
+        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+    ) -> MetricValues:
+        """Each metric of the outputs.
 
-        With a calibration also the metrics about it, and the calibration itself; ``deviation`` is
-        what :meth:`deviation` gave.
+        Args:
+            output: For some graphs.
+            target: Theirs.
+            by: With a calibration also the metrics about it, and the calibration itself.
+            deviation: What :meth:`deviation` gave for these graphs.
         """
 
     @abstractmethod
-    def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
+    def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """What an answer that looks at no graph gets: the commonest class, the mean.
 
         Args:
@@ -312,28 +350,14 @@ class TargetTask(Task):
         return None
 
     @abstractmethod
-    def nonconformity(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
-        """How far the known targets are from the answers, shape (n).
-
-        Where regions also hang on something else of each graph it stands beside, shape (n, 2).
-        """
+    def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
+        """Its own :meth:`conformal_scores`, of answers, shape (n, 2) or (n)."""
 
     @abstractmethod
     def regions(
-        self,
-        answers: Array,
-        nonconformity: Sequence[Array],
-        coverage: float,
-        deviation: Array | None = None,
+        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
     ) -> Array:
-        """Conformal regions, one row a graph (see :mod:`~lookhops.tasks.conformal`).
-
-        Args:
-            answers: Those of each seed, shape (seeds, g, channels).
-            nonconformity: That of each seed's validation part.
-            coverage: The probability with which a region is to hold the truth.
-            deviation: What each seed expects to be off, shape (seeds, g), where it says so.
-        """
+        """Its own :meth:`conformal_regions`; ``deviation`` has shape (seeds, g)."""
 
     def outputs(self, answers: Array) -> Array:
         """Outputs in the units of the targets, from the numbers that a learner answers with.
@@ -342,8 +366,13 @@ class TargetTask(Task):
         """
         return answers
 
+    @property
+    def class_metrics(self) -> tuple[Metric, ...]:
+        """What :meth:`measure` also gives, of the graphs of each class."""
+        return ()
+
     @abstractmethod
-    def measure(self, answers: Any, target: Tensor) -> dict[str, float | None]:
+    def measure(self, answers: Any, target: Tensor) -> MetricValues:
         """Each metric of the answers to new graphs, whose targets are all known."""
 
     @abstractmethod
@@ -394,6 +423,10 @@ class TargetTask(Task):
     @abstractmethod
     def results(self, tested: Tested) -> str:
         """What the tests of a model have shown, in a sentence or two."""
+
+    def held_by_class(self, overview: Mapping[str, Any]) -> str:
+        """How many test graphs of each class have it in their set; empty where not known."""
+        return ""
 
     @abstractmethod
     def charts(self, tested: Tested) -> Sequence[Chart]:

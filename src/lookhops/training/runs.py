@@ -111,6 +111,11 @@ class Run:
         """What its epochs took."""
         return sum(row["seconds"] for row in self.history)
 
+    @property
+    def unseen(self) -> Tensor:
+        """Its outputs for validation graphs that had no say in the epoch, where there are such."""
+        return self.predictions.get("unseen", self.predictions["val"])
+
     def deviation(self, task: Task, part: str) -> Tensor | None:
         """How far its answers to a part may be off (:meth:`~lookhops.tasks.Task.deviation`)."""
         kept = part if part in self.predictions else "val"

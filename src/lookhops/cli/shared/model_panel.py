@@ -85,15 +85,18 @@ def _metrics(
 def _confusion(config: Mapping[str, Any]) -> RenderableType:
     """Test graphs of each class, by the class that was predicted where there are few."""
     names = [short(name, NAME_WIDTH) for name in config["data"]["class_names"]]
-    matrix = config["metrics"]["confusion"]
+    matrix, in_sets = config["metrics"]["confusion"], config["metrics"].get("in_sets")
     shown = names if len(names) <= SHOWN_CLASSES else []
     rows = []
     for i, name in enumerate(names):
         row, column = matrix[i], [matrix[j][i] for j in range(len(names))]
         cells = [f"[bold]{n:,}[/]" if i == j else f"{n:,}" for j, n in enumerate(row) if shown]
-        shares = (f"{row[i] / sum(of):.1%}" if sum(of) else "-" for of in (row, column))
+        pairs = [(row[i], sum(row)), (row[i], sum(column))]
+        pairs += [] if in_sets is None else [(in_sets[i], sum(row))]
+        shares = (f"{one / of:.1%}" if of else "-" for one, of in pairs)
         rows.append((escape(name), *cells, f"{sum(row):,}", *shares))
-    return grid(rows, ("true class", *map(escape, shown), "graphs", "recall", "precision"))
+    heading = ("recall", "precision", *([] if in_sets is None else ["in 90%"]))
+    return grid(rows, ("true class", *map(escape, shown), "graphs", *heading))
 
 
 def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

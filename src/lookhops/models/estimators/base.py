@@ -21,6 +21,7 @@ from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Network, fitted_of, learner_of, recommend
 from lookhops.learners.learner import mean_variance
 from lookhops.models.estimators.columns import ONE
+from lookhops.runs.record import calibration_of, conformal_scores
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device
@@ -75,16 +76,8 @@ class GraphEstimator(BaseEstimator, _Options):
         self.n_features_in_ = graphs.num_features
         self.model_ = self.models_[0]
         target = task.targets(graphs).cpu()[val_part]
-        unseen = run.predictions.get("unseen", run.predictions["val"])
-        deviation = run.deviation(task, "unseen")
-        self.calibration_ = dict(task.calibrate(run.predictions["val"], target, unseen, deviation))
-        answers = task.answers(unseen, self.calibration_)
-        self._nonconformity = {
-            head.name or ONE: head.task.nonconformity(
-                answers[:, head.channels], head.target(target), head.deviation(deviation)
-            )
-            for head in task.heads
-        }
+        self.calibration_ = dict(calibration_of(run, task, target))
+        self._scores = conformal_scores(run, task, target, self.calibration_)
         self.history_ = run.history
         self.n_iter_ = len(run.history)
         self._packer, self._encoding = packer, encoding
@@ -114,13 +107,13 @@ class GraphEstimator(BaseEstimator, _Options):
     def _answers(self, X: Any, features: Any = None) -> dict[str, Array]:
         """The calibrated answers to each target, by name, shape (graphs, channels)."""
         answers, _ = self._answers_and_deviation(X, features, regions=False)
-        return answers
+        return {head.name or ONE: answers[:, head.channels] for head in self._task.heads}
 
     @torch.inference_mode()
     def _answers_and_deviation(
         self, X: Any, features: Any, regions: bool
-    ) -> tuple[dict[str, Array], Tensor | None]:
-        """The same, and where regions are wanted :meth:`Task.deviation`."""
+    ) -> tuple[Array, Tensor | None]:
+        """The same side by side, and where regions are wanted :meth:`Task.deviation`."""
         check_is_fitted(self)
         graphs = self._encoding.read(self._packer.pack(X, features))
         device = choose_device(self.device)
@@ -130,26 +123,18 @@ class GraphEstimator(BaseEstimator, _Options):
         each = learner.together(members)(prepared)
         outputs = each[0] if len(each) == 1 else task.average(each)
         answers = task.answers(outputs, self.calibration_).numpy()
-        found = {head.name or ONE: answers[:, head.channels] for head in task.heads}
         if not regions:
-            return found, None
-        return found, task.deviation(each, mean_variance(members, prepared.graphs, task))
+            return answers, None
+        return answers, task.deviation(each, mean_variance(members, prepared.graphs, task))
 
     def _regions(self, X: Any, coverage: float, features: Any = None) -> dict[str, Array]:
         """The conformal sets or intervals of each target, by name."""
         if not 0 < coverage < 1:
             raise LookHopsError(f"coverage is a probability between 0 and 1, not {coverage}.")
         answers, deviation = self._answers_and_deviation(X, features, regions=True)
-        found = {}
-        for head in self._task.heads:
-            name, expected = head.name or ONE, head.deviation(deviation)
-            found[name] = head.task.regions(
-                answers[name][None],
-                [self._nonconformity[name]],
-                coverage,
-                None if expected is None else expected.numpy().T,
-            )
-        return found
+        each = self._task.conformal_regions(answers[None], [self._scores], coverage, [deviation])
+        names = [head.name or ONE for head in self._task.heads]
+        return dict(zip(names, each, strict=True))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

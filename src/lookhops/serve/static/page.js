@@ -333,13 +333,13 @@ function target(mine, name, own) {
     bar.firstChild.style.width = `${100 * share}%`;
     made.append(element("div", { class: "answer" }, element("span", { text: own.class }), bar, element("span", { class: "number", text: percent(share) })));
     const facts = [];
-    if (own.set) facts.push(`with ${sure} probability: ${own.set.join(" or ") || "no class"}`);
+    if (own.set) facts.push(`${sure} set: ${own.set.join(" or ")}`);
     if (mine.model.networks > 1) facts.push(`${percent(own.agreement)} of the networks agree`);
     made.append(element("p", { class: "facts", text: facts.join("; ") }));
   } else {
     made.append(element("p", { class: "number", text: written(own.value, 4) }));
     const facts = [];
-    if (own.interval) facts.push(`with ${sure} probability ${own.interval.map((end) => written(end)).join(" to ")}`);
+    if (own.interval) facts.push(`${sure} interval: ${own.interval.map((end) => written(end)).join(" to ")}`);
     if (mine.model.networks > 1) facts.push(`the networks differ by ${written(own.spread, 2)}`);
     made.append(element("p", { class: "facts", text: facts.join("; ") }));
   }
