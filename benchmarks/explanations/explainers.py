@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from lookhops.explain.attributions import attribute
-from lookhops.explain.question import Question, find_head
+from lookhops.explain.question import Question, Together, find_head
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.nn import GraphBatch, GraphNetwork
@@ -152,8 +152,11 @@ def _units(predictor: Predictor, graphs: Graphs, seed: int) -> Callable[[Tensor]
     """The log-odds of the class that is answered."""
     _, head = find_head(predictor.checkpoint.task, None)
     classes = torch.from_numpy(predictor.predict(graphs).numbers).long().to(predictor.device)
-    question = Question.to(predictor, head, classes, [seed])
-    return lambda outputs: question.of(outputs[None])[0]
+    model = Together.of(
+        {seed: predictor.fitted[seed][:1]}, 0, head, {seed: predictor.checkpoint.calibration(seed)}
+    )
+    units = Question(head, classes).of_networks(model.leaves)
+    return lambda outputs: units(outputs[None])[0]
 
 
 def _numpy(values: Tensor) -> Scores:

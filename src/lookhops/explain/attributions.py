@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,10 +11,12 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.explain.attribution import Attribution, GraphPart, paired
 from lookhops.explain.drawing.shares import with_edges
-from lookhops.explain.networks import NetworkShares, explain_networks
-from lookhops.explain.question import all_together, find_head, temperature_of
+from lookhops.explain.networks import explain_networks
+from lookhops.explain.question import Question, Together, find_head
+from lookhops.explain.shares import PartShares, explain_sum
 from lookhops.explain.spreading import AtomSpreading
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
@@ -164,26 +167,52 @@ def attribute(
     if answered.chosen is not None:
         classes = torch.from_numpy(answered.chosen).long().to(predictor.device)
     seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
+    model = Together.of(
+        {one: predictor.fitted[one] for one in seeds},
+        number,
+        head,
+        {one: predictor.checkpoint.calibration(one) for one in seeds},
+    )
     columns = predictor.encoding.whole
     names = () if columns is None else columns.features
-    atoms = AtomSpreading(whole.graphs, names)
-    found = explain_networks(predictor, whole, atoms, seeds, head, classes, stacked)
+    found = _explain(predictor, model, whole, number, Question(head, classes), names, stacked)
     values = None if seed is not None else torch.from_numpy(answered.shared())
-    sizes = [(len(predictor.members[s]), temperature_of(predictor, head, s)) for s in seeds]
-    together = all_together(found.start, found.end, classes is not None, sizes)
-    return _joined(whole.graphs, answers, number, found, together, values, names)
+    together = model(found.start, found.end, classes is not None)
+    share = torch.tensor([part.weight for part in model.leaves]).to(found.node)
+    return _joined(whole.graphs, answers, number, found, together, share, values, names)
+
+
+def _explain(
+    predictor: Predictor,
+    model: Together,
+    whole: PreparedGraphs,
+    target: int,
+    question: Question,
+    names: Sequence[str],
+    stacked: bool | None,
+) -> PartShares:
+    """The shares of each part, in the order of ``model.leaves``; arguments as for these."""
+    parts, atoms = model.leaves, AtomSpreading(whole.graphs, names)
+    networks = [part for part in parts if not part.fitted.is_sum]
+    sums = [part for part in parts if part.fitted.is_sum]
+    found = [explain_networks(networks, whole, atoms, question, stacked)] if networks else []
+    for part in sums:
+        found.append(explain_sum(part, target, whole.graphs, predictor.encoding, atoms, question))
+    order = [*networks, *sums]
+    return PartShares.join(found, 0).of([order.index(part) for part in parts])
 
 
 def _joined(
     graphs: Graphs,
     answers: Predictions,
     target: int,
-    found: NetworkShares,
+    found: PartShares,
     together: tuple[Tensor, Tensor, Tensor],
+    share: Tensor,
     answered: Tensor | None,
     feature_names: tuple[str, ...],
 ) -> Attributions:
-    """The shares of the answer that several networks give together."""
+    """The shares of the answer that several parts give together."""
     weight, baseline, value = together
     graph = graphs.batch.long()
     edge_graph = graph[graphs.target.long()]
@@ -204,8 +233,8 @@ def _joined(
         "edge": edge + rate[edge_graph] * edge.abs(),
         "whole": whole + rate * whole.abs(),
         "features": features + rate[:, None] * features.abs(),
-        "node_spread": _spread(found.node),
-        "edge_spread": _spread(found.edge),
+        "node_spread": _spread(found.node, share),
+        "edge_spread": _spread(found.edge, share),
     }
     rest = {"value": value, "baseline": baseline, "residual": residual}
     arrays = {name: part.cpu().numpy() for name, part in (parts | rest).items()}
@@ -219,6 +248,7 @@ def _joined(
     )
 
 
-def _spread(shares: Tensor) -> Tensor:
-    """Standard deviation over the networks; PyTorch warns where there is nothing, as no edge."""
-    return shares.std(0, correction=0) if shares.numel() else shares[0]
+def _spread(shares: Tensor, weight: Tensor) -> Tensor:
+    """Standard deviation over parts (parts, m) with these weights (parts)."""
+    apart = shares - (weight[:, None] * shares).sum(0)
+    return (weight[:, None] * apart.square()).sum(0).sqrt()

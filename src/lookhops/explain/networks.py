@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import cast
 
 import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
-from lookhops.explain.path import Path, PathShares, Shares, halves
+from lookhops.explain.path import Path, PathShares, halves
 from lookhops.explain.points import Points
-from lookhops.explain.question import Question
+from lookhops.explain.question import Part, Question
+from lookhops.explain.shares import PartShares
 from lookhops.explain.spreading import (
     AtomSpreading,
     alike,
@@ -22,10 +24,9 @@ from lookhops.explain.spreading import (
     over_neighbourhoods,
 )
 from lookhops.graphs.choosing import gather
-from lookhops.models.predictor import Predictor
+from lookhops.learners import FittedNetwork
 from lookhops.neighbourhoods.totals import DEGREES, spread_totals
 from lookhops.nn import GraphBatch, GraphNetwork
-from lookhops.tasks.task import Head
 from lookhops.training.gather import WholeGatherer
 from lookhops.training.inference import batches_by_nodes, side_by_side
 from lookhops.training.inputs import MemberInputs
@@ -82,91 +83,59 @@ MOST_GRAPHS = {"cpu": 256, "cuda": 4096}
 MOST_NODES = {"cpu": 10_000, "cuda": 131_072}
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkShares(Shares):
-    """Shares of each network's answers to all graphs.
-
-    Args:
-        whole: Of the graphs as wholes, shape (networks, g).
-        features: Of each feature of whole graphs, as far as atoms do not have it, shape
-            (networks, g, f).
-    """
-
-    whole: Tensor
-    features: Tensor
-
-
 def explain_networks(
-    predictor: Predictor,
+    parts: Sequence[Part],
     whole: PreparedGraphs,
     atoms: AtomSpreading,
-    seeds: Sequence[int],
-    head: Head,
-    classes: Tensor | None,
+    question: Question,
     stacked: bool | None = None,
-) -> NetworkShares:
-    """The shares of all networks of these seeds.
+) -> PartShares:
+    """The shares of networks.
 
     Args:
-        predictor: The model.
+        parts: The networks.
         whole: The graphs.
         atoms: Hands shares of descriptors on to their atoms.
-        seeds: Whose networks.
-        head: The target that is explained.
-        classes: The class of each graph whose log-odds are explained; none for a number.
+        question: What is explained.
         stacked: Whether networks are explained together, where their layers allow it; by default on
             a GPU.
     """
-    every = [(seed, network) for seed in seeds for network in predictor.members[seed]]
-    stacked = predictor.device.type == "cuda" if stacked is None else stacked
+    device = whole.graphs.device.type
+    stacked = device == "cuda" if stacked is None else stacked
     size = 1
-    if stacked and stackable(every[0][1]):
+    if stacked and stackable(cast(FittedNetwork, parts[0].fitted).network):
         largest = int(whole.graphs.nodes_per_graph.max())
-        size = max(MOST_NODES[predictor.device.type] // max(largest, 1), 1)
-    found = []
-    for start in range(0, len(every), size):
-        some = every[start : start + size]
-        their_seeds = [seed for seed, _ in some]
-        stack = Stack(predictor, whole, their_seeds, [network for _, network in some])
-        found.append(stack.explain(Question.to(predictor, head, classes, their_seeds), atoms))
-    return NetworkShares.join(found, 0)
+        size = max(MOST_NODES[device] // max(largest, 1), 1)
+    chunks = (parts[start : start + size] for start in range(0, len(parts), size))
+    return PartShares.join([Stack(chunk, whole).explain(question, atoms) for chunk in chunks], 0)
 
 
 class Stack:
     """Networks of one architecture that are explained at once, or a single one.
 
     Args:
-        predictor: The model.
+        parts: The networks; of several the layers take a leading axis.
         whole: The graphs.
-        seeds: The seed of each network.
-        networks: The networks; of several the layers take a leading axis.
     """
 
-    def __init__(
-        self,
-        predictor: Predictor,
-        whole: PreparedGraphs,
-        seeds: Sequence[int],
-        networks: Sequence[GraphNetwork],
-    ) -> None:
-        self.whole, self.encoding = whole, predictor.encoding
+    def __init__(self, parts: Sequence[Part], whole: PreparedGraphs) -> None:
+        each = [cast(FittedNetwork, part.fitted) for part in parts]
+        networks, self.parts = [one.network for one in each], parts
+        self.whole, self.encoding = whole, each[0].encoding
         self.model = networks[0] if len(networks) == 1 else stacked_network(networks)
         self.model.requires_grad_(False)  # gradients are wanted of inputs alone
-        self.preprocessing: list[Preprocessing] = [
-            predictor.checkpoint.preprocessing(seed) for seed in seeds
-        ]
-        known = {seed: predictor.inputs(whole, seed) for seed in seeds}
+        seeds = [part.seed for part in parts]  # whose members share their preprocessing
+        fitted = {part.seed: one.preprocessing for part, one in zip(parts, each, strict=True)}
+        known = {seed: MemberInputs(whole, self.encoding, own) for seed, own in fitted.items()}
+        self.preprocessing: list[Preprocessing] = [fitted[seed] for seed in seeds]
         self.inputs: list[MemberInputs] = [known[seed] for seed in seeds]
         self.gather_whole = self.inputs[0].gather_whole
         if len(networks) > 1:
-            columns = {
-                seed: predictor.checkpoint.preprocessing(seed).graphs.columns(whole)
-                for seed in known
-            }
+            columns = {seed: own.graphs.columns(whole) for seed, own in fitted.items()}
             sizes = [one.graphs.num_neighbourhoods for one in self.preprocessing]
             self.gather_whole = WholeGatherer.of([columns[seed] for seed in seeds], sizes)
 
-    def explain(self, question: Question, atoms: AtomSpreading) -> NetworkShares:
+    def explain(self, question: Question, atoms: AtomSpreading) -> PartShares:
         """The shares of all graphs."""
         found, seen = self._integrate(question), self.model.architecture
         kinds = alike(self.whole.graphs, seen.k * seen.layers)
@@ -181,9 +150,11 @@ class Stack:
             handed = map(atoms, features, map(self._means_of_features, self.preprocessing))
             of_atoms, features = map(torch.stack, zip(*handed, strict=True))
             node = node + of_atoms
+        else:  # what another part of the answer may read
+            features = left.new_zeros(*left.shape, len(atoms.names))
         if "fingerprint" in self.model.readings:
             node = node + over_neighbourhoods(self.whole.graphs, self._neighbourhoods(found.slope))
-        return NetworkShares(node, edge, found.start, found.end, left, features)
+        return PartShares(node, edge, found.start, found.end, left, features)
 
     def _integrate(self, question: Question) -> PathShares:
         """The shares of what the networks read."""
@@ -198,7 +169,7 @@ class Stack:
         plan = batches_by_nodes(nodes, MOST_NODES[kind] // count, MOST_GRAPHS[kind])
 
         def shares(part: Tensor) -> PathShares:
-            units = question.select(part).of
+            units = question.select(part).of_networks(self.parts)
             points = Points(self.model, self.batch(part), node, edge, units, MOST_NODES[kind])
             return Path(points).integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]])
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Self
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from lookhops.core.arrays import gauss_legendre
 from lookhops.core.hashing import mix
 from lookhops.explain.points import Points
+from lookhops.explain.shares import Shares
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import identities
 
@@ -26,36 +24,6 @@ DIVISIONS = 2
 HOPS = 3
 #: What the size of a share is at least when something is spread by size.
 FAINTEST = 1e-9
-
-
-@cache
-def gauss_legendre(points: int) -> tuple[tuple[float, float], ...]:
-    """Gauss and Legendre's points from 0 to 1, each with its weight; the weights add up to 1."""
-    place, weight = np.polynomial.legendre.leggauss(points)
-    return tuple(zip(((place + 1) / 2).tolist(), (weight / 2).tolist(), strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    r"""What nodes and edges have of the number :math:`u` of each graph; all in float64.
-
-    Args:
-        node: Of each node, shape (networks, n).
-        edge: Of each edge: that it is there, and what it carries, shape (networks, e).
-        start: The number of the average graph, shape (networks, g).
-        end: The number of the graph, shape (networks, g).
-    """
-
-    node: Tensor
-    edge: Tensor
-    start: Tensor
-    end: Tensor
-
-    @classmethod
-    def join(cls, parts: Sequence[Self], dim: int) -> Self:
-        """Those of several batches (``dim`` 1), or of several stacks of networks (0)."""
-        names = (entry.name for entry in fields(cls))
-        return cls(*(torch.cat([getattr(part, name) for part in parts], dim) for name in names))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from typing import cast
 
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, softplus
 
+from lookhops.core.arrays import gauss_legendre
 from lookhops.core.errors import LookHopsError
-from lookhops.explain.path import gauss_legendre
-from lookhops.models.predictor import Predictor
-from lookhops.tasks import Task
+from lookhops.learners import Fitted, FittedNetwork
+from lookhops.tasks import Calibration, Task
 from lookhops.tasks.task import Head
 
-#: Points for weighing networks against each other: a smooth function of one number.
+#: Points for weighing parts against each other: a smooth function of one number.
 POINTS = 32
 
 
@@ -36,8 +36,26 @@ def find_head(task: Task, target: str | None) -> tuple[int, Head]:
 
 
 @dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a model's answer: a network, or a learner whose scores are sums.
+
+    Args:
+        fitted: What was fitted.
+        seed: Its seed.
+        weight: Of its answer among those of the model's parts.
+        temperature: What its scores are calibrated with; one where it is the average of several
+            parts that is calibrated (:class:`Together`).
+    """
+
+    fitted: Fitted
+    seed: int
+    weight: float
+    temperature: float
+
+
+@dataclass(frozen=True, eq=False)
 class Question:
-    r"""The number that is explained of each graph, as a function of networks' outputs.
+    r"""The number that is explained of each graph, as a function of a part's scores.
 
     For a class :math:`c` its log-odds against the others by the calibrated probabilities,
 
@@ -47,60 +65,45 @@ class Question:
     for a number the number itself.
 
     Args:
-        task: What the model is asked.
         head: The target that is explained.
         classes: The class of each graph, shape (g); none for a number.
-        fitted: What the task took from the training part of each network, shape (networks, f).
-        temperature: The :math:`T` of each network, shape (networks, 1, 1); one where a seed has
-            several, whose average is calibrated (:func:`all_together`).
     """
 
-    task: Task
     head: Head
     classes: Tensor | None
-    fitted: Tensor | None
-    temperature: Tensor
-
-    @classmethod
-    def to(
-        cls, predictor: Predictor, head: Head, classes: Tensor | None, seeds: Sequence[int]
-    ) -> Question:
-        """The question to networks of these seeds, one of each."""
-        checkpoint = predictor.checkpoint
-        known = [one for seed in seeds if (one := checkpoint.fitted.get(seed)) is not None]
-        alone = {seed: len(predictor.members[seed]) == 1 for seed in seeds}
-        temperature = [
-            temperature_of(predictor, head, seed) if alone[seed] else 1.0 for seed in seeds
-        ]
-        return cls(
-            checkpoint.task,
-            head,
-            classes,
-            torch.stack(known).to(predictor.device) if known else None,
-            torch.tensor(temperature, dtype=torch.float64, device=predictor.device)[:, None, None],
-        )
 
     def select(self, index: Tensor) -> Question:
         """The same of the graphs with these numbers."""
         return replace(self, classes=None if self.classes is None else self.classes[index])
 
-    def of(self, outputs: Tensor) -> Tensor:
-        """The number of each graph by each network, float64, shape (networks, m).
+    def of_scores(self, scores: Tensor, temperature: float | Tensor = 1.0) -> Tensor:
+        """The number of each graph, float64, shape (..., m).
 
         Args:
-            outputs: What they gave for the graphs, in their order, once or several times, shape
-                (networks, m, channels).
+            scores: Outputs of the target in its units for the graphs, in their order, once or
+                several times, shape (..., m, channels).
+            temperature: The :math:`T`, of several parts shape (parts, 1, 1).
         """
-        numbers = self.task.in_units(outputs, self.fitted)[..., self.head.channels].double()
         if self.classes is None:
-            return self.head.task.answers(numbers, {})[..., 0]
-        times = numbers.shape[1] // max(len(self.classes), 1)
-        return log_odds(numbers / self.temperature, self.classes.repeat(times))
+            return self.head.task.answers(scores.double(), {})[..., 0]
+        times = scores.shape[-2] // max(len(self.classes), 1)
+        return log_odds(scores.double() / temperature, self.classes.repeat(times))
 
+    def of_networks(self, parts: Sequence[Part]) -> Callable[[Tensor], Tensor]:
+        """The same of the outputs of networks, (networks, m, outputs) to (networks, m)."""
+        each = [cast(FittedNetwork, part.fitted) for part in parts]
+        device = next(each[0].network.parameters()).device
+        known = [one.target for one in each if one.target is not None]
+        fitted = torch.stack(known).to(device) if known else None
+        temperature = torch.tensor(
+            [part.temperature for part in parts], dtype=torch.float64, device=device
+        )[:, None, None]
 
-def temperature_of(predictor: Predictor, head: Head, seed: int) -> float:
-    """What the answers of a seed to one target were calibrated with; one where they were not."""
-    return float(head.calibration(predictor.checkpoint.calibration(seed)).get("temperature", 1.0))
+        def numbers(outputs: Tensor) -> Tensor:
+            in_units = each[0].task.in_units(outputs, fitted)
+            return self.of_scores(in_units[..., self.head.channels], temperature)
+
+        return numbers
 
 
 def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
@@ -110,72 +113,120 @@ def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
     return of_class - logits.masked_fill(chosen, -torch.inf).logsumexp(-1)
 
 
-def together(values: Tensor, classes: bool) -> Tensor:
-    r"""What several networks answer together, shape (g).
+@dataclass(frozen=True, eq=False)
+class Together:
+    r"""Parts of an answer whose mean is the answer, as the model has it.
 
-    Of numbers the mean; of log-odds :math:`u_s` those of the mean probability,
-    :math:`\mathrm{logit}\bigl(\tfrac1S \sum_s \mathrm{sigmoid}(u_s)\bigr)`.
-
-    Args:
-        values: Of each network, shape (S, g).
-        classes: Whether they are log-odds.
-    """
-    if not classes or len(values) == 1:
-        return values.mean(0)
-    return torch.logsumexp(-softplus(-values), 0) - torch.logsumexp(-softplus(values), 0)
-
-
-def weights_of(start: Tensor, end: Tensor, classes: bool) -> Tensor:
-    r"""What the shares of each network count for in the answer of all, shape (S, g).
+    Of numbers it is the mean :math:`\sum_s q_s u_s`; of log-odds :math:`u_s` those of the mean
+    probability, divided by a temperature where it is calibrated (exact for two classes),
 
     .. math::
-        w_s = \int_0^1 \frac{\partial F}{\partial u_s}\bigl(u^0 + a (u - u^0)\bigr)\, da
-
-    with :func:`together` as :math:`F`, so that
-    :math:`\sum_s w_s (u_s - u^0_s) = F(u) - F(u^0)`. Of one network, and of numbers,
-    :math:`1 / S`.
+        F(u) = \frac1T \, \mathrm{logit}\Bigl(\sum_s q_s \, \mathrm{sigmoid}(u_s)\Bigr).
 
     Args:
-        start: The :math:`u^0` of each network, shape (S, g).
-        end: The :math:`u`, of the same shape.
-        classes: Whether they are log-odds.
+        parts: Parts, or several of them that are together.
+        weights: The :math:`q` of each; they add up to 1.
+        temperature: The :math:`T`.
     """
+
+    parts: Sequence[Part | Together]
+    weights: Sequence[float]
+    temperature: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        members: Mapping[int, Sequence[Fitted]],
+        target: int,
+        head: Head,
+        calibrations: Mapping[int, Calibration],
+    ) -> Together:
+        """The parts of a model: of its seeds, of their members, of blends.
+
+        Parts without weight are left out.
+
+        Args:
+            members: What was fitted for each seed.
+            target: The number of the target.
+            head: The target.
+            calibrations: Of each seed.
+        """
+        seeds = []
+        for seed, fitted in members.items():
+            t = float(head.calibration(calibrations[seed]).get("temperature", 1.0))
+            each = [[one for one in member.parts(target) if one[0] > 0] for member in fitted]
+            alone = len(each) == 1 and len(each[0]) == 1  # then its scores can be calibrated
+            share = 1 / (len(members) * len(fitted))
+            blends = [
+                cls(
+                    [Part(one, seed, share * w, t if alone else 1.0) for w, one in parts],
+                    [w for w, _ in parts],
+                )
+                for parts in each
+            ]
+            seeds.append(cls(blends, [1 / len(blends)] * len(blends), 1.0 if alone else t))
+        return cls(seeds, [1 / len(seeds)] * len(seeds))
+
+    @property
+    def leaves(self) -> list[Part]:
+        """All parts, in the order of shares."""
+        each = ([one] if isinstance(one, Part) else one.leaves for one in self.parts)
+        return [leaf for leaves in each for leaf in leaves]
+
+    def __call__(self, start: Tensor, end: Tensor, classes: bool) -> tuple[Tensor, Tensor, Tensor]:
+        r"""What the shares of each part count for, shape (S, g), and both answers, shape (g).
+
+        Shares of a part, which add up to :math:`u_s - u^0_s`, count
+
+        .. math::
+            w_s = \int_0^1 \frac{\partial F}{\partial u_s}\bigl(u^0 + a (u - u^0)\bigr)\, da,
+
+        so that :math:`\sum_s w_s (u_s - u^0_s) = F(u) - F(u^0)`.
+
+        Args:
+            start: The number of the average graph by each of :attr:`leaves`, shape (S, g).
+            end: The number of the graph, of the same shape.
+            classes: Whether numbers are log-odds.
+        """
+        sizes = [1 if isinstance(one, Part) else len(one.leaves) for one in self.parts]
+        inner, ends = [], []
+        for one, u0, u in zip(self.parts, start.split(sizes), end.split(sizes), strict=True):
+            if isinstance(one, Part):
+                inner.append(torch.ones_like(u))
+                ends.append(torch.cat((u0, u)))
+            else:
+                weight, of_start, of_end = one(u0, u, classes)
+                inner.append(weight)
+                ends.append(torch.stack((of_start, of_end)))
+        first, last = torch.stack(ends, 1)
+        q = torch.tensor(self.weights).to(first)[:, None]
+        outer = _slopes(first, last, q, classes) / self.temperature
+        weights = [mine * own for mine, own in zip(inner, outer, strict=True)]
+        of_start, of_end = (_mean(u, q, classes) / self.temperature for u in (first, last))
+        return torch.cat(weights), of_start, of_end
+
+
+def _log_mean(u: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Logarithms of :math:`\sum_s q_s \mathrm{sigmoid}(u_s)` and of what it lacks to 1, (g)."""
+    return (q.log() - softplus(-u)).logsumexp(0), (q.log() - softplus(u)).logsumexp(0)
+
+
+def _mean(u: Tensor, q: Tensor, classes: bool) -> Tensor:
+    """The mean of numbers, or the log-odds of the mean of probabilities, shape (g)."""
+    if not classes or len(u) == 1:
+        return (q * u).sum(0)
+    true, false = _log_mean(u, q)
+    return true - false
+
+
+def _slopes(start: Tensor, end: Tensor, q: Tensor, classes: bool) -> Tensor:
+    """The mean slopes of :func:`_mean` on the straight line between two points, shape (S, g)."""
     if not classes or len(end) == 1:
-        return torch.full_like(end, 1 / len(end))
+        return q.expand_as(end)
     found = torch.zeros_like(end)
     for a, weight in gauss_legendre(POINTS):
         u = start + a * (end - start)
-        true = torch.logsumexp(-softplus(-u), 0) - log(len(u))  # ln P
-        false = torch.logsumexp(-softplus(u), 0) - log(len(u))  # ln(1 - P)
+        true, false = _log_mean(u, q)
         slope = -softplus(u) - softplus(-u)  # ln of the derivative of the sigmoid
-        found += weight * (slope - true - false).exp() / len(u)
+        found += weight * q * (slope - true - false).exp()
     return found
-
-
-def all_together(
-    start: Tensor, end: Tensor, classes: bool, temperatures: Sequence[tuple[int, float]]
-) -> tuple[Tensor, Tensor, Tensor]:
-    r"""What the networks of all seeds answer together, as the model does.
-
-    The members of a seed are averaged, their log-odds :math:`U` divided by the seed's temperature
-    where there are several (exact for two classes), and then the seeds averaged.
-
-    Args:
-        start: The number of the average graph by each network, seed after seed, shape (S, g).
-        end: The number of the graph, of the same shape.
-        classes: Whether they are log-odds.
-        temperatures: Of each seed how many networks it has, and its temperature.
-
-    Returns:
-        What the shares of each network count for, shape (S, g), and the two numbers, shape (g).
-    """
-    sizes = [size for size, _ in temperatures]
-    weights, ends = [], []
-    for u0, u, (size, t) in zip(start.split(sizes), end.split(sizes), temperatures, strict=True):
-        t = t if size > 1 else 1.0
-        weights.append(weights_of(u0, u, classes) / t)
-        ends.append(torch.stack((together(u0, classes), together(u, classes))) / t)
-    u0, u = torch.stack(ends, 1)
-    seeds = weights_of(u0, u, classes)
-    found = torch.cat([inner * outer for inner, outer in zip(weights, seeds, strict=True)])
-    return found, together(u0, classes), together(u, classes)

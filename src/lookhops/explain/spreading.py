@@ -12,6 +12,7 @@ from torch import Tensor
 from lookhops.core.hashing import combine, hash_rows
 from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs
 from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import kinds_of, means_of_kinds
 from lookhops.neighbourhoods import identities
 from lookhops.nn.whole import Fingerprint
 from lookhops.sources.rdkit.atom_parts import atom_parts
@@ -46,20 +47,6 @@ def alike(graphs: Graphs, hops: int) -> tuple[Tensor, Tensor]:
 def _bits(numbers: Tensor | None) -> Tensor | None:
     """Numbers as whole ones that differ where they do."""
     return None if numbers is None else numbers.double().view(torch.int64)
-
-
-def kinds_of(codes: Tensor) -> Tensor:
-    """Numbers from 0 of the different codes, shape (n)."""
-    return torch.unique(codes, return_inverse=True)[1]
-
-
-def means_of_kinds(values: Tensor, kind: Tensor) -> Tensor:
-    """Of each value the mean over those of its kind."""
-    if not kind.numel():
-        return values
-    count = torch.bincount(kind).to(values)
-    total = values.new_zeros(*values.shape[:-1], len(count)).index_add(-1, kind, values)
-    return (total / count)[..., kind]
 
 
 def neighbourhood_shares(
@@ -145,6 +132,7 @@ class AtomSpreading:
     """
 
     def __init__(self, graphs: Graphs, names: Sequence[str]) -> None:
+        self.names = names
         self.graph, self.size = graphs.batch.long(), graphs.nodes_per_graph.double()
         #: Of each column that is handed on its values, the atoms' parts, and who has any.
         self.columns: dict[int, tuple[Tensor, Tensor, Tensor]] = {}

@@ -96,6 +96,20 @@ def counts_of(index: Tensor, size: int) -> Tensor:
     return index.bincount(minlength=size)
 
 
+def kinds_of(codes: Tensor) -> Tensor:
+    """Numbers from 0 of the different codes, shape (n)."""
+    return torch.unique(codes, return_inverse=True)[1]
+
+
+def means_of_kinds(values: Tensor, kind: Tensor) -> Tensor:
+    """Of each value (..., n) the mean over those of its kind (n)."""
+    if not kind.numel():
+        return values
+    count = torch.bincount(kind).to(values)
+    total = values.new_zeros(*values.shape[:-1], len(count)).index_add(-1, kind, values)
+    return (total / count)[..., kind]
+
+
 def run_begins(ordered: Tensor) -> Tensor:
     """Where a value differs from the one before it; the first does. Shape (n)."""
     if torch.compiler.is_exporting():  # a slice without its end would ask for two values or more

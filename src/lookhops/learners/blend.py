@@ -58,6 +58,11 @@ class FittedBlend(Fitted):
         prepared = self.learner.network.prepare(graphs, self.part.encoding)
         return self.learner.together([self])(prepared)[0]
 
+    def parts(self, target: int) -> list[tuple[float, Fitted]]:
+        """The network and the process."""
+        weight = float(self.weight[target])
+        return [(weight, self.part), (1 - weight, self.process)]
+
     def variance(self, graphs: Graphs) -> Tensor:
         """That of the process: the network has none."""
         return self.process.variance(graphs)
@@ -111,6 +116,7 @@ class Blend(Learner):
     name: ClassVar[str] = "blend"
     fitted: ClassVar[type[Fitted]] = FittedBlend
     has_epochs: ClassVar[bool] = True
+    explains: ClassVar[bool] = True
 
     process: GaussianProcess = GaussianProcess()  # noqa: RUF009 -- it is frozen
     architecture: Architecture = RECOMMENDED

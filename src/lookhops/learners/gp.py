@@ -61,6 +61,7 @@ class GaussianProcess(Learner):
 
     name: ClassVar[str] = "gp"
     fitted: ClassVar[type[Fitted]] = FittedProcess
+    explains: ClassVar[bool] = True
 
     hops: int = 5
     pairs: int = 0

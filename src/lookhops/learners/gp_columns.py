@@ -92,13 +92,57 @@ class GraphColumns:
         found: dict[str, Tensor] = {}
         if self.whole is not None:
             encoded = self.whole.encode(graphs.whole, dtype=torch.float64).cpu()
-            names = self.whole.features
-            described = torch.tensor([is_descriptor(names[owner]) for owner in self.whole.owners])
-            found = {"descriptors": encoded[:, described], "columns": encoded[:, ~described]}
-            found = {name: values for name, values in found.items() if values.shape[1]}
+            each = {name: encoded[:, mine] for name, mine in self._members.items()}
+            found = {name: values for name, values in each.items() if values.shape[1]}
         if "descriptors" not in found:
             found["totals"] = graph_totals(graphs, *self.label_sizes).cpu()
         return found
+
+    def by_feature(self, each: Mapping[str, Tensor], like: Tensor) -> tuple[Tensor | None, Tensor]:
+        """What the columns of each group have, by total, (g, q, c), and by feature, (g, f, c).
+
+        Args:
+            each: For each group what those of its columns have that vary, shape (g, varying, c).
+            like: Of the shape (g, c).
+        """
+        totals = None
+        features = like.new_zeros(len(like), len(self._names), like.shape[1])
+        for name, values in each.items():
+            varies = self.groups[name].scale.spread > 0
+            every = like.new_zeros(len(like), len(varies), like.shape[1])
+            every[:, varies] = values
+            if name == "totals":
+                totals = every
+            else:
+                features.index_add_(1, self._owners[self._members[name]], every)
+        return totals, features
+
+    @property
+    def mean_features(self) -> Tensor:
+        """The mean of each feature of whole graphs in the training part, 0 of labels, (f)."""
+        encoded = torch.zeros(len(self._owners), dtype=torch.float64)
+        for name, mine in self._members.items():
+            if name in self.groups:
+                encoded[mine] = self.groups[name].scale.mean.double()
+        numbers = 0 if self.whole is None else len(self.whole.numbers)
+        found = torch.zeros(len(self._names), dtype=torch.float64)
+        found[:numbers] = encoded[:numbers]  # blanks and labels follow
+        return found
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return () if self.whole is None else self.whole.features
+
+    @property
+    def _owners(self) -> Tensor:
+        """The feature of each encoded column."""
+        return torch.tensor([] if self.whole is None else self.whole.owners, dtype=torch.long)
+
+    @property
+    def _members(self) -> dict[str, Tensor]:
+        """Which encoded columns are of each group of features, booleans."""
+        described = torch.tensor([is_descriptor(self._names[owner]) for owner in self._owners])
+        return {"descriptors": described.bool(), "columns": ~described.bool()}
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it as named tensors."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -16,13 +16,17 @@ from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.learners.gp_columns import GraphColumns
 from lookhops.learners.gp_solve import Link, Weights
+from lookhops.learners.gp_terms import assignment_terms, process_terms
 from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.learners.learner import Fitted
 from lookhops.learners.targets import side_by_side
+from lookhops.learners.terms import Terms
 from lookhops.tasks import Task
 
 #: The variance of an answer looks at no more training graphs than this.
 VARIANCE_GRAPHS = 4_000
+#: The average training graph is the mean of about so many.
+USUAL_GRAPHS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,16 @@ class TargetProcess:
         """Log-probabilities of classes, or numbers in the target's units."""
         answers = self.mean + self.spread * standardised
         return answers if self.link is None else self.link(answers)
+
+    def scores(self, standardised: Tensor) -> Tensor:
+        """Numbers in the target's units, or logits of classes, which are linear in these."""
+        answers = self.mean + self.spread * standardised
+        return answers if self.link is None else self.link.slope * answers + self.link.offsets
+
+    @property
+    def score_scale(self) -> float:
+        """What :meth:`scores` multiplies by."""
+        return self.spread * (1.0 if self.link is None else self.link.slope)
 
     def tensors(self) -> dict[str, Tensor]:
         """All of it as named tensors."""
@@ -98,6 +112,8 @@ class FittedProcess(Fitted):
         pairs: How many hops apart the nodes of compared pairs are at most, 0 where none are.
     """
 
+    is_sum: ClassVar[bool] = True
+
     task: Task
     columns: GraphColumns
     kernels: Kernels
@@ -114,22 +130,40 @@ class FittedProcess(Fitted):
 
     def outputs(self, graphs: Graphs) -> Tensor:
         """As for :class:`Fitted`, in time that is linear in the graphs."""
-        rows = self.rows(graphs)
-        coefficients = torch.cat([one.coefficients for one in self.targets], 1)
+        return self._side_by_side(self.answers(self.rows(graphs), self.targets))
+
+    def answers(self, rows: GraphRows, targets: Sequence[TargetProcess]) -> Tensor:
+        """The standardised answers to some targets, shape (g, c of all)."""
+        coefficients = torch.cat([one.coefficients for one in targets], 1)
         weights = torch.cat(
-            [one.weights.kernels[:, None].expand(-1, len(one.mean)) for one in self.targets], 1
+            [one.weights.kernels[:, None].expand(-1, len(one.mean)) for one in targets], 1
         )
         answers = torch.zeros(len(rows), coefficients.shape[1], dtype=torch.float64)
         for part, kernels in self.kernels.blocks(rows):
             for kernel, weight in zip(kernels, weights, strict=True):
                 answers[part] += (kernel @ coefficients) * weight
-        return self._side_by_side(answers)
+        return answers
 
     def _side_by_side(self, standardised: Tensor) -> Tensor:
         """The outputs of each target, from answers of all."""
         each = standardised.split([len(one.mean) for one in self.targets], 1)
         pairs = zip(self.targets, each, strict=True)
         return side_by_side([one.outputs(answers).numpy() for one, answers in pairs], self.task)
+
+    def terms(self, graphs: Graphs, target: int) -> Terms:
+        """The scores of a target as sums (:func:`~lookhops.learners.gp_terms.process_terms`)."""
+        return process_terms(self, graphs.to("cpu"), target)
+
+    @cached_property
+    def usual(self) -> list[Tensor]:
+        """For each target what references have of each hop and of pairs in the mean, (parts, c)."""
+        count = len(self.kernels.references)
+        some = self.kernels.references.select(torch.arange(0, count, -(-count // USUAL_GRAPHS)))
+        found = []
+        for one in self.targets:
+            each = assignment_terms(self.kernels, some, one.coefficients, one.weights.kernels)
+            found.append(torch.stack([own.sum(0) for own in each]) / len(some))
+        return found
 
     def variance(self, graphs: Graphs) -> Tensor:
         r"""The variance of each number, noise included, shape (g, task.out_channels).

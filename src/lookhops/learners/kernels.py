@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,6 +20,9 @@ from lookhops.neighbourhoods import Vocabulary, identities, unary_codes
 from lookhops.neighbourhoods.counts import SparseRows
 from lookhops.neighbourhoods.pairs import pair_codes
 from lookhops.neighbourhoods.similarity import CPU_DENSE, Postings
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Entries of one kernel that are computed at a time: 16 MB each.
 BLOCK = 2_000_000
@@ -193,6 +197,28 @@ class Kernels:
             values = rows.columns[name].double()
             found += [ones, ones, values.square().mean(1)]
         return torch.stack(found)
+
+    def matches(self, codes: Tensor, number: int) -> csr_array:
+        """What of some codes is matched in which reference, ones, shape (codes, m).
+
+        Args:
+            codes: Of one of :attr:`GraphRows.parts`.
+            number: Of which.
+        """
+        vocabulary = self._parts[number][0]
+        place, known = vocabulary.places(codes)
+        return self._holders[number][torch.where(known, place, len(vocabulary)).numpy()]
+
+    @cached_property
+    def _holders(self) -> list[csr_array]:
+        """For each kind of code which references have each, and for others a row without any."""
+        from scipy.sparse import csr_array, vstack
+
+        none, found = csr_array((1, len(self.references))), []
+        for (codes, ptr), (vocabulary, *_) in zip(self.references.parts, self._parts, strict=True):
+            rows = _rows_of(vocabulary, codes, ptr).to_scipy()
+            found.append(vstack([rows.T, none], format="csr"))
+        return found
 
     def _each(self, rows: GraphRows) -> Iterator[Tensor]:
         yield from self._of_hops(rows)

@@ -16,6 +16,7 @@ from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
+from lookhops.learners.terms import Terms
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.runs import Run, draw_splits
@@ -35,6 +36,8 @@ class Fitted(ABC):
 
     #: What the validation part chose, by name, as JSON can hold it.
     chosen: Mapping[str, Any] = {}
+    #: Whether its scores are sums over parts of a graph, which :meth:`terms` gives.
+    is_sum: ClassVar[bool] = False
 
     @abstractmethod
     def outputs(self, graphs: Graphs) -> Tensor:
@@ -65,6 +68,19 @@ class Fitted(ABC):
     def variance(self, graphs: Graphs) -> Tensor | None:
         """The variance of each number, shape (g, task.out_channels); none where it is not known."""
         return None
+
+    def parts(self, target: int) -> list[tuple[float, Fitted]]:
+        """What answers to a target are the mean of, each with its weight: by default itself."""
+        return [(1.0, self)]
+
+    def terms(self, graphs: Graphs, target: int) -> Terms:
+        """The scores of a target as sums, where :attr:`is_sum` says that they are.
+
+        Args:
+            graphs: The graphs.
+            target: Its number.
+        """
+        raise NotImplementedError
 
     def to(self, device: torch.device) -> Fitted:
         """The same where it computes on this device; by default it stays in main memory."""
@@ -99,16 +115,11 @@ class Learner(ABC):
         return False
 
     @property
-    def spelled(self) -> str:
-        """Its name with the options that are not the usual, as `lookhops compare` reads it."""
+    def model(self) -> Architecture | Classical:
+        """What plans and stores have of it: its name, with the options that are not the usual."""
         usual = [own for own in fields(self) if getattr(self, own.name) != own.default]  # type: ignore[arg-type]
         written = [f"{own.name}={str(getattr(self, own.name)).lower()}" for own in usual]
-        return "/".join([self.name, *written])
-
-    @property
-    def model(self) -> Architecture | Classical:
-        """What plans and stores have of it."""
-        return Classical(self.spelled)
+        return Classical("/".join([self.name, *written]))
 
     @property
     def registered(self) -> list[str]:
@@ -124,8 +135,8 @@ class Learner(ABC):
     def network_architecture(self) -> Architecture:
         """The architecture of its networks; a learner without any is refused by name."""
         raise LookHopsError(
-            f"{self.name} is no network, and only networks can be explained, embedded and "
-            "exported: train one with --model network"
+            f"{self.name} is no network, and only networks can be embedded, exported and looked "
+            "into: train one with --model network"
         )
 
     @property

@@ -48,11 +48,20 @@ class Predictor:
         self._together: dict[tuple[int, ...], Callable[[PreparedGraphs], list[Tensor]]] = {}
 
     @cached_property
+    def networks(self) -> dict[int, list[FittedNetwork]]:
+        """The networks of each seed, alone or in blends; other learners are refused by name."""
+        each = {
+            seed: [part for one in own for _, part in one.parts(0) if not part.is_sum]
+            for seed, own in self.fitted.items()
+        }
+        if not self.checkpoint.learner.explains or not any(each.values()):
+            _ = self.checkpoint.architecture
+        return cast(dict[int, list[FittedNetwork]], each)
+
+    @cached_property
     def members(self) -> dict[int, list[GraphNetwork]]:
-        """The networks of each seed; other learners have none, and are refused by name."""
-        _ = self.checkpoint.architecture
-        each = cast(dict[int, list[FittedNetwork]], self.fitted)
-        return {seed: [one.network for one in own] for seed, own in each.items()}
+        """The same as modules."""
+        return {seed: [one.network for one in own] for seed, own in self.networks.items()}
 
     @cached_property
     def models(self) -> dict[int, GraphNetwork]:
@@ -70,7 +79,8 @@ class Predictor:
 
     def inputs(self, whole: PreparedGraphs, seed: int) -> MemberInputs:
         """Graphs as the inputs of a seed's network."""
-        return MemberInputs(whole, self.encoding, self.checkpoint.networks(seed)[0].preprocessing)
+        first = self.networks[seed][0]
+        return MemberInputs(whole, first.encoding, first.preprocessing)
 
     @torch.inference_mode()
     def predict(self, graphs: Graphs, coverage: float = COVERAGE) -> Predictions:

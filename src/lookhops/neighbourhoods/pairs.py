@@ -32,13 +32,22 @@ def pair_codes(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor
     Returns:
         The codes, graph after graph, int64, shape (p), and where each graph's begin, shape (g + 1).
     """
+    _, kinds, owner = pair_kinds(graphs, label, hops)
+    codes = count_in_unary(kinds[:, None], owner)[:, 0]
+    return codes, to_offsets(owner.bincount(minlength=len(graphs)))
+
+
+def pair_kinds(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The nodes of each pair, shape (p, 2), what kind it is, and its graph, shapes (p).
+
+    Arguments and order are those of :func:`pair_codes`.
+    """
     first, second, distance = map(torch.from_numpy, _pairs(graphs, hops))
     owner = graphs.batch.cpu().long()[first]
     order = stable_argsort(owner)
-    owner, label = owner[order], label.cpu()
+    label = label.cpu()
     kinds = combine((label[first] + label[second])[order], distance[order])
-    codes = count_in_unary(kinds[:, None], owner)[:, 0]
-    return codes, to_offsets(owner.bincount(minlength=len(graphs)))
+    return torch.stack((first, second), 1)[order], kinds, owner[order]
 
 
 def _pairs(graphs: Graphs, hops: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,9 +16,9 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.graphs import SUFFIX, Graphs
-from lookhops.learners import Model, learner_of
+from lookhops.learners import Model
 from lookhops.nn import RECOMMENDED, Architecture
-from lookhops.runs.plan import Cell
+from lookhops.runs.plan import Cell, without_repeats
 from lookhops.runs.results import CellResult, Results
 from lookhops.sources.collection import data_folder, find
 from lookhops.sources.loading import load
@@ -46,7 +46,9 @@ class Row:
     """A row of a table, or a point of the figure.
 
     Args:
-        slug, label, paper: Its name on the command line, in our tables, and in the paper's.
+        slug: Its name on the command line.
+        label: Its name in our tables.
+        paper: Its name in the paper's, if it is there.
         table: ``conv``, ``pool``, ``ours`` or ``accuracy-by-k``.
         importance: Rows with a lower number are run first.
         model: The model; where the paper chose ratios for each data set, before they are set.
@@ -63,14 +65,20 @@ class Row:
 
     def architecture(self, dataset: str) -> Model:
         """The model for a data set: with the fractions that the paper chose for it."""
-        chosen, name = paper_numbers()["protocol"], paper_name(dataset)
-        if self.table != "pool" or name not in chosen["node_ratio"]:
+        if self.table != "pool" or isinstance(self.model, Classical):
             return self.model
-        model = learner_of(self.model).network_architecture
-        if model.pool == "edge":  # edge contraction has no fraction
-            return model
-        edge_ratio = None if model.edge_ratio is None else chosen["edge_ratio"][name]
-        return replace(model, ratio=chosen["node_ratio"][name], edge_ratio=edge_ratio)
+        if self.model.pool == "edge":  # edge contraction has no fraction
+            return self.model
+        chosen = paper_numbers()["protocol"]
+        name = paper_name(dataset)
+        if name not in chosen["node_ratio"]:
+            return self.model
+        edges = self.model.edge_ratio is not None
+        return replace(
+            self.model,
+            ratio=chosen["node_ratio"][name],
+            edge_ratio=chosen["edge_ratio"][name] if edges else None,
+        )
 
     def cell(self, results: Results, dataset: str) -> CellResult | None:
         """Its finished runs on a data set, if there are any."""
@@ -157,12 +165,11 @@ def chosen_rows(
 def paper_plan(rows: Sequence[Row], datasets: Sequence[str], protocol: Protocol) -> list[Cell]:
     """The cells to run, the most important first."""
     order = [d for d in RUN_ORDER if d in datasets] + [d for d in datasets if d not in RUN_ORDER]
-    cells: dict[tuple[str, Model, int], Cell] = {}
-    for row in rows:
-        for dataset in order:  # a model that stands in two tables is trained once
-            model, own = row.architecture(dataset), replace(protocol, members=row.members)
-            cells.setdefault((dataset, model, row.members), Cell(dataset, row.label, model, own))
-    return list(cells.values())
+    return without_repeats(
+        Cell(dataset, row.label, row.architecture(dataset), replace(protocol, members=row.members))
+        for row in rows
+        for dataset in order
+    )
 
 
 def published(row: Row, dataset: str) -> tuple[float, float] | None:
@@ -198,7 +205,14 @@ QUICK_DATASETS, QUICK_GRAPHS, QUICK_SEEDS, QUICK_EPOCHS = ("PROTEINS", "NCI1"), 
 
 @dataclass
 class Suite:
-    """Data sets by name, loaded when first asked for (of quick ones few graphs); a protocol."""
+    """Data sets by name, loaded when first asked for, and a protocol.
+
+    Args:
+        datasets: Their names.
+        protocol: How every model is trained.
+        quick: Whether only a few graphs of each are taken.
+        data_dir: Where the data sets are.
+    """
 
     datasets: Sequence[str]
     protocol: Protocol

@@ -77,7 +77,11 @@ class Client:
         return self._json("POST", "/v1/explain", question)["explanations"]
 
     def embed(self, **question: Any) -> dict[str, Any]:
-        """The graphs as vectors (``ids``, ``readout``, ``fingerprint``), of so many ``bits``."""
+        """The graphs as vectors: their ``ids``, ``readout`` and ``fingerprint``.
+
+        Args:
+            question: As for :meth:`predict`, and ``bits``, the length of the fingerprint.
+        """
         return self._json("POST", "/v1/embed", question)
 
     def predict_file(

@@ -42,6 +42,10 @@ class Job:
 
     Args:
         id: By which it is asked for; it cannot be guessed.
+        folder: Where its files are.
+        path: The file.
+        model: The model.
+        coverage: Of sets and intervals.
         since: When it came, and once it has ended, when that was.
     """
 
@@ -90,7 +94,11 @@ class Job:
 
 
 class Jobs:
-    """All jobs of a service, within its limits."""
+    """All jobs of a service.
+
+    Args:
+        limits: How many are kept, and how large they may be.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -43,7 +43,14 @@ B = TypeVar("B", bound=Source)
 
 @dataclass(frozen=True, eq=False)
 class Received(Generic[B]):
-    """A request that was read: the type of its content, what it says, and the graphs."""
+    """A request that was read.
+
+    Args:
+        kind: The type of its content.
+        body: What it says beside the graphs.
+        model: Who is asked.
+        asked: The graphs.
+    """
 
     kind: str
     body: B

@@ -44,10 +44,13 @@ GROUPS = ("certain", "unsure", "wrong")
 
 
 def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Section | None]:
-    """Shares and neighbourhoods.
+    """Shares and neighbourhoods; nothing without the graphs, or of several targets at once.
 
-    There are none without the graphs that the model was trained on, of several targets at once, and
-    of learners that cannot be explained.
+    There is nothing either of learners that cannot be explained.
+
+    Args:
+        model: The model's folder.
+        graphs: The graphs it was trained on, or none where they are not at hand.
     """
     if graphs is None or len(model.task.heads) > 1 or not learner_in(model.config).explains:
         return []
@@ -139,6 +142,10 @@ def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None
     """The gallery; a sentence instead where something is missing; none without pooling of ours.
 
     Poolings of other libraries do not say what became of each node.
+
+    Args:
+        model: The model's folder.
+        graphs: The graphs it was trained on, or none where they are not at hand.
     """
     options = model.config["learner"]["options"]
     pool = options.get("pool", "none")
@@ -229,10 +236,10 @@ def make_gallery(model: ModelFolder, answers: TestAnswers, graphs: Graphs) -> Ga
 def choose(
     answers: TestAnswers, allowed: Array, predicted: Array | None = None
 ) -> Mapping[int, str]:
-    """Rows of one seed's answers to show, each once, with the reason; class after class.
+    """Rows of the answers to show, each once, with the reason; class after class.
 
     Args:
-        answers: The answers.
+        answers: One seed's.
         allowed: Rows that can be drawn, shape (n).
         predicted: The class that is answered, shape (n); by default the likeliest.
     """
@@ -260,7 +267,9 @@ def choose(
 def steps(graph: LayeredGraph, own_edges: bool = True) -> list[str]:
     """What to say at each position of the slider: how much is left after each layer.
 
-    Where nodes are merged, the edges that are left are not the graph's own and are not counted.
+    Args:
+        graph: The graph.
+        own_edges: Whether what is left has edges of the graph only: not where nodes are merged.
     """
     node, edge = ("nodes", "edges") if graph.smiles is None else ("atoms", "bonds")
     nodes, edges = len(graph.node_layer), len(graph.edge_layer)

@@ -52,7 +52,13 @@ class Tried:
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """The search for one outer split: what was tried, the recommended model first; the best."""
+    """The search for one outer split.
+
+    Args:
+        seed: Of the outer split.
+        tried: In the order of trying; the first is the recommended model.
+        best: Which of them was chosen.
+    """
 
     seed: int
     tried: Sequence[Tried]

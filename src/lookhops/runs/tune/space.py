@@ -75,9 +75,12 @@ class Between:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration to try: the architecture with its dropout, the rates, and its name.
+    """A configuration to try.
 
-    The name says what differs from the recommended model, as `lookhops compare --models` takes it.
+    Args:
+        architecture: Its shape, with its dropout.
+        rates: Learning rate, weight decay and dropout.
+        name: What `lookhops compare --models` calls it: what differs from the recommended model.
     """
 
     architecture: Architecture
@@ -114,7 +117,12 @@ USUAL: Mapping[str, Choices | Between] = {
 
 @dataclass(frozen=True)
 class Space:
-    """What is tuned: each option with its values; and the protocol's rates, which are the base."""
+    """What is tuned.
+
+    Args:
+        options: Each option with its values.
+        base: The rates of the recommended model: those of the protocol.
+    """
 
     options: Mapping[str, Choices | Between]
     base: Rates

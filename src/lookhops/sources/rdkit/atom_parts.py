@@ -19,11 +19,11 @@ _HYDROGEN = 1.008
 def atom_parts(smiles: str, values: Mapping[str, float]) -> dict[str, Array]:
     """Each atom's part of the descriptors that are sums over atoms, by name, shape (atoms).
 
-    These are ``MolLogP``, ``MolMR``, ``TPSA``, ``LabuteASA``, the surface with some charge, logP or
-    refraction (``PEOE_VSA1``, ``SlogP_VSA1``, ``SMR_VSA1``, ...), weights, counts of atoms, and
-    counts of fragments (``fr_nitro``), where the atoms of a match have equal parts. Hydrogens count
-    with the atom that holds them. Parts that do not add up to the given value are left out: a
-    column of the user may have the name of a descriptor.
+    These are ``MolLogP``, ``MolMR``, ``TPSA``, ``LabuteASA``, the surface with some charge, logP,
+    refraction or electrotopological state (``PEOE_VSA1``, ``SlogP_VSA1``, ...), weights, counts of
+    atoms, and counts of fragments (``fr_nitro``), where the atoms of a match have equal parts.
+    Hydrogens count with the atom that holds them. Parts that do not add up to the given value are
+    left out: a column of the user may have the name of a descriptor.
 
     Args:
         smiles: The molecule; parts are in the order of its atoms.
@@ -46,15 +46,19 @@ def _additive(molecule: Any) -> dict[str, Array]:
     """Parts of properties and counts that RDKit adds up over atoms."""
     from rdkit import Chem
     from rdkit.Chem import MolSurf, rdMolDescriptors, rdPartialCharges
+    from rdkit.Chem.EState import EState_VSA, EStateIndices
 
     atoms = list(molecule.GetAtoms())
     number = np.array([atom.GetAtomicNum() for atom in atoms])
     mass = np.array([atom.GetMass() for atom in atoms])
+    common = Chem.GetPeriodicTable().GetMostCommonIsotopeMass
     hydrogens = np.array([atom.GetTotalNumHs() for atom in atoms], dtype=float)
+    exact = np.array([common(z) for z in number.tolist()]) + common(1) * hydrogens
     surface, of_hydrogens = rdMolDescriptors._CalcLabuteASAContribs(molecule)
     surface = np.array(list(surface))
     rdPartialCharges.ComputeGasteigerCharges(molecule)
     charge = np.array([atom.GetDoubleProp("_GasteigerCharge") for atom in atoms])
+    state = EStateIndices(molecule)
     alone = np.array(rdMolDescriptors._CalcCrippenContribs(molecule)).reshape(-1, 2)
     every = Chem.AddHs(molecule)
     holder = [
@@ -70,19 +74,22 @@ def _additive(molecule: Any) -> dict[str, Array]:
         "TPSA": np.array(rdMolDescriptors._CalcTPSAContribs(molecule)),
         "LabuteASA": surface + of_hydrogens * holds / holds.sum(),
         "MolWt": mass + _HYDROGEN * hydrogens,
+        "ExactMolWt": exact,
         "HeavyAtomMolWt": mass,
         "HeavyAtomCount": np.ones(len(atoms)),
         "NumHeteroatoms": (number != 6) * 1.0,
         "NOCount": np.isin(number, (7, 8)) * 1.0,
         "NHOHCount": np.isin(number, (7, 8)) * hydrogens,
     }
-    for name, ends, property_ in (
-        ("PEOE_VSA", MolSurf.chgBins, charge),
-        ("SlogP_VSA", MolSurf.logpBins, alone[:, 0]),
-        ("SMR_VSA", MolSurf.mrBins, alone[:, 1]),
+    for name, ends, property_, added in (
+        ("PEOE_VSA", MolSurf.chgBins, charge, surface),
+        ("SlogP_VSA", MolSurf.logpBins, alone[:, 0], surface),
+        ("SMR_VSA", MolSurf.mrBins, alone[:, 1], surface),
+        ("EState_VSA", EState_VSA.estateBins, state, surface),
+        ("VSA_EState", EState_VSA.vsaBins, surface, state),
     ):
         bins = np.searchsorted(ends, property_, side="right")
-        found |= {f"{name}{i + 1}": surface * (bins == i) for i in range(len(ends) + 1)}
+        found |= {f"{name}{i + 1}": added * (bins == i) for i in range(len(ends) + 1)}
     return found
 
 

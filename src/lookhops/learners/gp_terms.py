@@ -1,0 +1,193 @@
+"""The answer of a Gaussian process as a sum over neighbourhoods, pairs and columns of graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.core.arrays import gauss_legendre
+from lookhops.core.hashing import combine
+from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import kinds_of, means_of_kinds, segment_of
+from lookhops.learners.kernels import GraphRows, Kernels, squared_distances
+from lookhops.learners.terms import Terms
+from lookhops.neighbourhoods import identities
+from lookhops.neighbourhoods.pairs import pair_kinds
+
+if TYPE_CHECKING:
+    from lookhops.learners.gp_fitted import FittedProcess, TargetProcess
+
+#: Points on the way from the mean of all columns to the columns of a graph.
+POINTS = 12
+#: Entries of one kernel that are computed at a time.
+BLOCK = 250_000
+
+
+def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
+    r"""The scores of a target as sums.
+
+    The average training graph has the mean of all columns, and as much of the kernels of hops and
+    pairs as training graphs have in the mean: each node of a graph has an even part of that less.
+
+    Args:
+        process: The process.
+        graphs: The graphs, in main memory.
+        target: The number of the target.
+    """
+    rows, one = process.rows(graphs), process.targets[target]
+    scale, usual = one.score_scale, process.usual[target]
+    of_nodes = _of_nodes(process, graphs, rows, one)
+    even = usual / rows.node_ptr.diff().double().clamp(min=1)[:, None, None]
+    of_nodes -= even[segment_of(rows.node_ptr, graphs.num_nodes)]
+    each, baseline = {}, usual.sum(0)
+    first = len(process.kernels) - 3 * len(process.columns.groups)
+    for place, (name, group) in enumerate(process.columns.groups.items()):
+        each[name], at_mean = column_terms(
+            rows.columns[name],
+            process.kernels.references.columns[name],
+            one.coefficients,
+            one.weights.kernels[first + 3 * place :][:3],
+            group.median,
+        )
+        baseline = baseline + at_mean
+    scores = one.scores(process.answers(rows, [one]))
+    totals, features = process.columns.by_feature(each, scores)
+    hops = rows.codes.shape[1]
+    return Terms(
+        scores=scores,
+        baseline=one.scores(baseline),
+        neighbourhoods=scale * of_nodes[:, :hops],
+        nodes=scale * of_nodes[:, hops:].sum(1),
+        totals=None if totals is None else scale * totals,
+        features=scale * features,
+        mean_totals=None if totals is None else process.columns.groups["totals"].scale.mean,
+        mean_features=process.columns.mean_features,
+    )
+
+
+def _of_nodes(
+    process: FittedProcess, graphs: Graphs, rows: GraphRows, one: TargetProcess
+) -> Tensor:
+    """What nodes have of each hop, and perhaps of pairs, shape (n, h + 1 or h + 2, c).
+
+    Equal nodes of a graph have their mean, and so have equal pairs, half at each of both nodes.
+    """
+    found = assignment_terms(process.kernels, rows, one.coefficients, one.weights.kernels)
+    graph = segment_of(rows.node_ptr, len(rows.codes))
+    identity = identities(graphs, rows.codes.shape[1] - 1)
+    for hop, codes in enumerate(identity.unbind(1)):
+        found[hop] = means_of_kinds(found[hop].T, kinds_of(combine(codes, graph))).T
+    if process.pairs:
+        ends, kinds, owner = pair_kinds(graphs, identity[:, 0], process.pairs)
+        half = means_of_kinds(found[-1].T, kinds_of(combine(kinds, owner))).T / 2
+        found[-1] = torch.zeros_like(found[0])
+        for end in ends.unbind(1):
+            found[-1].index_add_(0, end, half)
+    return torch.stack(found, 1)
+
+
+def assignment_terms(
+    kernels: Kernels, rows: GraphRows, coefficients: Tensor, weights: Tensor
+) -> list[Tensor]:
+    r"""What the nodes (and pairs) of graphs have of the kernels that assign them to each other.
+
+    The kernel of hop :math:`t` counts the nodes of graph :math:`a` that are assigned to nodes of
+    graph :math:`b`, so that :math:`K_t(a, b) = \sum_i s_{ib} / (n_a + n_b - S_{ab})` with
+    :math:`s_{ib} = 1` for the :math:`S_{ab}` nodes that are. With coefficients :math:`\beta` node
+    :math:`i` has
+
+    .. math::
+        \sum_b \beta_b \, s_{ib} \left(\frac{w_t}{n_a + n_b - S^t_{ab}} + \frac{w}{\sum_{u \le 3}
+        (n_a + n_b - S^u_{ab})}\right)
+
+    where the second is for the kernel of the first hops; pairs have the first alone. Of equal nodes
+    of a graph the first ones are assigned.
+
+    Args:
+        kernels: The kernels.
+        rows: The graphs.
+        coefficients: Of the references, shape (m, c).
+        weights: Of the kernels, shape (k).
+
+    Returns:
+        For each of :attr:`GraphRows.parts` float64, shape (codes, c).
+    """
+    hops = rows.codes.shape[1] - 1
+    found: list[list[Tensor]] = [[] for _ in rows.parts]
+    step = max(BLOCK // len(kernels.references), 1)
+    for start in range(0, len(rows), step):
+        some = rows.select(torch.arange(start, min(start + step, len(rows))))
+        parts = list(zip(some.parts, kernels.references.parts, strict=True))
+        matches = [kernels.matches(codes, i) for i, ((codes, _), _) in enumerate(parts)]
+        apart = [
+            ptr.diff().double()[:, None] + other.diff() - _added(match, ptr)
+            for match, ((_, ptr), (_, other)) in zip(matches, parts, strict=True)
+        ]
+        first = torch.stack(apart[: kernels.first + 1]).sum(0)
+        for number, (match, ((codes, ptr), _)) in enumerate(zip(matches, parts, strict=True)):
+            place = number + (number > hops > 0)  # that of the first hops stands between
+            rate = weights[place] / apart[number].clamp(min=1)
+            if hops and number <= kernels.first:
+                rate += weights[hops + 1] / first.clamp(min=1)
+            graph = segment_of(ptr, len(codes)).numpy().repeat(np.diff(match.indptr))
+            each = []
+            for own in coefficients.unbind(1):
+                match.data = (rate * own).numpy()[graph, match.indices]
+                each.append(torch.from_numpy(match.sum(1)))
+            found[number].append(torch.stack(each, 1))
+    return [torch.cat(blocks) for blocks in found]
+
+
+def _added(match: Any, ptr: Tensor) -> Tensor:
+    """The rows of a sparse matrix added up for each graph, dense, shape (g, m)."""
+    from scipy.sparse import csr_array
+
+    size = int(ptr[-1])
+    graphs = csr_array((np.ones(size), np.arange(size), ptr.numpy()), shape=(len(ptr) - 1, size))
+    return torch.from_numpy((graphs @ match).toarray())
+
+
+def column_terms(
+    z: Tensor, references: Tensor, coefficients: Tensor, weights: Tensor, median: float
+) -> tuple[Tensor, Tensor]:
+    r"""What each column of graphs has of the three kernels of its group, and their value at 0.
+
+    Integrated gradients on the straight line from the mean of the training part, which is
+    :math:`0`, to the columns :math:`z`:
+
+    .. math::
+        \phi_q = z_q \int_0^1 \frac{\partial f}{\partial z_q}(\alpha z) \, d\alpha, \qquad
+        f(z) = \sum_b \beta_b \, k(z, z_b), \qquad \sum_q \phi_q = f(z) - f(0).
+
+    Args:
+        z: Standardised columns of the graphs, shape (g, q).
+        references: Those of the references, shape (m, q).
+        coefficients: The :math:`\beta`, shape (m, c).
+        weights: Of the kernels ``near``, ``wide`` and ``linear``.
+        median: The median squared distance.
+
+    Returns:
+        Shapes (g, q, c) and (c), float64.
+    """
+    z, references = z.double(), references.double()
+    near, wide, linear = weights.tolist()
+    lengths = references.square().sum(1)
+    found = torch.zeros(*z.shape, coefficients.shape[1], dtype=torch.float64)
+    found += linear / max(z.shape[1], 1) * (references.T @ coefficients)
+    step = max(BLOCK // len(references), 1)
+    for start in range(0, len(z), step):
+        part = z[start : start + step]
+        product = part @ references.T
+        for share, weight in gauss_legendre(POINTS):
+            apart = squared_distances(share * part, references, share * product)
+            slope = near * (-apart / median).exp() + wide / 4 * (-apart / (4 * median)).exp()
+            slope *= -2 * weight / median
+            for channel, own in enumerate(coefficients.unbind(1)):
+                pulled = slope * own
+                gradient = pulled.sum(1, keepdim=True) * share * part - pulled @ references
+                found[start : start + step, :, channel] += gradient
+    at_mean = near * (-lengths / median).exp() + wide * (-lengths / (4 * median)).exp()
+    return found * z[..., None], at_mean @ coefficients
