@@ -329,7 +329,7 @@ def test_parts_make_no_difference_and_parquet_has_the_same_answers(
     code, out, err = lookhops("predict", model, many)
     assert code == 0, err
     assert "1 of 1,300 molecules does not parse and is left out: line 3 (not SMILES)" in err
-    monkeypatch.setattr("lookhops.sources.parts.PART", 100)
+    monkeypatch.setattr("lookhops.sources.streams.PART", 100)
     code, again, _ = lookhops("predict", model, many, "--processes", "0")
     assert again == out
     found = rows(out)
@@ -351,7 +351,7 @@ def interrupt_the_third_part(monkeypatch):
     """Ctrl-C comes in the third of small parts; the sizes of all parts that are asked for."""
     from lookhops.models.predictor import Predictor
 
-    monkeypatch.setattr("lookhops.sources.parts.PART", 100)
+    monkeypatch.setattr("lookhops.sources.streams.PART", 100)
     answer, asked = Predictor.predict, []
 
     def interrupted(self, graphs, coverage):
@@ -479,14 +479,14 @@ def test_numbers_that_packed_graphs_carry_are_numbers_in_parquet(lookhops, model
 
 
 def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, monkeypatch):
-    from lookhops.sources.parsed_rows import MoleculeRows
+    from lookhops.sources.molecule_streams import MoleculeStream
 
-    plain = MoleculeRows.structure
+    plain = MoleculeStream.structure
 
     def deadly(stream, row):
         return Deadly(plain(stream, row)) if row.number == 5 else plain(stream, row)
 
-    monkeypatch.setattr(MoleculeRows, "structure", deadly)
+    monkeypatch.setattr(MoleculeStream, "structure", deadly)
     code, out, err = lookhops("predict", model, many, "--processes", "1")
     assert code == 0, err
     found = rows(out)

@@ -19,8 +19,8 @@ from lookhops.runs.plan import Cell
 from lookhops.runs.ray import Ray
 from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
+from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.hop_tasks import hop_task
-from lookhops.sources.parts import GraphStream
 from lookhops.training import Protocol, train
 
 MODELS = [f"{conv}/hidden=4/layers={n}" for n in (1, 2, 3) for conv in ("gcn", "licheb")]

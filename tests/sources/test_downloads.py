@@ -75,7 +75,8 @@ def test_another_archive_under_the_right_name_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(collection, "download", lambda url, name: content)
     with pytest.raises(LookHopsError, match=r"\d graphs.*188"):
         collection.fetch("MUTAG", tmp_path / "new")
-    monkeypatch.setattr(collection, "known_counts", lambda: {"MUTAG": (2, 99.0, 1.0)})
+    known = {"graphs": "2", "nodes_per_graph": "99.0", "edges_per_graph": "1.0"}
+    monkeypatch.setitem(collection.tu_sets(), "MUTAG", known)
     with pytest.raises(LookHopsError, match=r"nodes per graph.*99\.00"):
         collection.fetch("MUTAG", tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -89,5 +90,8 @@ def test_the_counts_are_those_of_real_sets(data_dir, name):
     collection._check_download(name, (data_dir / f"{name}.zip").read_bytes())
 
 
-def test_every_count_is_of_a_known_set():
-    assert set(collection.known_counts()) <= collection._KNOWN
+def test_every_set_has_a_field_and_most_have_counts():
+    sets = collection.tu_sets().values()
+    assert len(sets) == 124
+    assert all(one["field"] for one in sets)
+    assert sum(bool(one["graphs"]) for one in sets) == 116

@@ -247,7 +247,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setattr(collection, "SITE", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setattr(collection, "known_counts", lambda: {"NCI1": (2, 2.5, 2.0)})
+    known = {"graphs": "2", "nodes_per_graph": "2.5", "edges_per_graph": "2.0"}
+    monkeypatch.setitem(collection.tu_sets(), "NCI1", known)
+    monkeypatch.setitem(collection.tu_sets(), "MUTAG", {"graphs": ""})  # nothing is known of it
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     yield files
     server.shutdown()

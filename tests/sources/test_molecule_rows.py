@@ -13,7 +13,7 @@ from rdkit import Chem
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Reading
 from lookhops.sources.loading import load
-from lookhops.sources.molecules import SkippedMolecules, read_molecules
+from lookhops.sources.molecule_streams import SkippedMolecules
 from molecule_sets import VARIED, assert_drawable, message, written
 
 # -------------------------------------------------------------------- .smi
@@ -21,7 +21,7 @@ from molecule_sets import VARIED, assert_drawable, message, written
 
 def test_smi(tmp_path):
     text = "smiles name\nCCO ethanol\n\n# a remark\nC\nc1ccccc1\tbenzene ring\t5.5\r\n"
-    graphs = read_molecules(written(tmp_path, "few.smi", text))
+    graphs = load(written(tmp_path, "few.smi", text))
     assert graphs.name == "few"
     assert graphs.columns["id"].tolist() == ["ethanol", "5", "benzene ring"]
     assert graphs.columns["smiles"].tolist() == ["CCO", "C", "c1ccccc1"]
@@ -31,8 +31,8 @@ def test_smi(tmp_path):
 
 def test_smi_without_header_and_with_a_bad_line(tmp_path):
     path = written(tmp_path, "few.smi", "CCO\nC\n\nfoo bar\n")
-    assert message(read_molecules, path).startswith(f"{path}, line 4: 'foo' does not parse")
-    assert "no named columns" in message(read_molecules, path, label_column="y")
+    assert message(load, path).startswith(f"{path}, line 4: 'foo' does not parse")
+    assert "no named columns" in message(load, path, label_column="y")
 
 
 # -------------------------------------------------------------------- .csv
@@ -45,7 +45,7 @@ def test_csv_finds_its_columns(tmp_path):
         " methane , C ,low,,4,\n"
         ",N,high,1e3,5,x\n"
     )
-    graphs = read_molecules(written(tmp_path, "set.csv", text))
+    graphs = load(written(tmp_path, "set.csv", text))
     assert graphs.columns["id"].tolist() == ["ethanol", "methane", "4"]
     assert graphs.columns["smiles"].tolist() == ["CCO", "C", "N"]
     assert graphs.class_names == ("high", "low")
@@ -61,7 +61,7 @@ def test_csv_options_choose_columns(tmp_path):
     path = written(
         tmp_path, "set.csv", "smiles,other,class,group,id,key\nC,N,1,a,i,k\nC,O,2,b,j,l\n"
     )
-    graphs = read_molecules(path, smiles_column="other", label_column="GROUP", id_column="key")
+    graphs = load(path, smiles_column="other", label_column="GROUP", id_column="key")
     assert graphs.columns["smiles"].tolist() == ["N", "O"]
     assert graphs.class_names == ("a", "b")
     assert graphs.columns["id"].tolist() == ["k", "l"]
@@ -79,7 +79,7 @@ def test_a_remembered_column_may_be_in_another_case(tmp_path):
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_csv_of_other_separators_and_a_byte_order_mark(tmp_path, mark):
     text = f"\ufeffid{mark}smiles{mark}y\r\na{mark}C{mark}1\r\n".encode()
-    graphs = read_molecules(written(tmp_path, "set.csv", text))
+    graphs = load(written(tmp_path, "set.csv", text))
     assert graphs.columns["id"].tolist() == ["a"]
     assert graphs.class_names == ("1",)
 
@@ -101,18 +101,18 @@ def test_the_line_in_which_excel_names_the_separator(tmp_path, mark):
 
 def test_csv_line_numbers_count_lines_not_rows(tmp_path):
     path = written(tmp_path, "set.csv", 'smiles,note\n\nC,"two\nlines"\n\nfoo,x\n')
-    assert message(read_molecules, path).startswith(f"{path}, line 6: 'foo'")
+    assert message(load, path).startswith(f"{path}, line 6: 'foo'")
 
 
 def test_rows_that_say_nothing_are_passed_over_with_a_word(tmp_path):
     """Spreadsheets write them below the last row."""
     path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,,\nN,2,b\n , ,\n")
     with pytest.warns(SkippedMolecules, match=r"2 of 4 .*line 3.*line 5"):
-        graphs = read_molecules(path)
+        graphs = load(path)
     assert graphs.y.tolist() == [0, 1]
     assert [one.row for one in graphs.skipped] == [1, 3]
     path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,2,b\n")
-    assert "line 3: '' does not parse (it is empty)" in message(read_molecules, path)
+    assert "line 3: '' does not parse (it is empty)" in message(load, path)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_rows_that_say_nothing_are_passed_over_with_a_word(tmp_path):
         (",,\n", "the file is empty."),
         ("\u2028\n", "the file is empty."),
         ("smiles,y\n", "there are no molecules."),
-        ("a,b\nC,1\n", "no column of SMILES; the columns are a, b."),
+        ("a,b\nC,1\n", "neither molecules nor edges of graphs; the columns are a, b."),
         ("smiles,a,a\nC,1,2\n", "line 1: two columns are called 'a'."),
         ("smiles,y\nC,1\nN\n", "line 3: 1 fields, where the header has 2;"),
         ("smiles,y\nC,1\nN,2,3\n", "line 3: 3 fields, where the header has 2;"),
@@ -134,13 +134,13 @@ def test_rows_that_say_nothing_are_passed_over_with_a_word(tmp_path):
 )
 def test_wrong_csv(tmp_path, text, sentence):
     path = written(tmp_path, "set.csv", text)
-    assert message(read_molecules, path).removeprefix(str(path)).lstrip(":, ").startswith(sentence)
+    assert message(load, path).removeprefix(str(path)).lstrip(":, ").startswith(sentence)
 
 
 @pytest.mark.parametrize("option", ["smiles_column", "label_column", "id_column"])
 def test_csv_without_the_named_column(tmp_path, option):
     path = written(tmp_path, "set.csv", "smiles,y\nC,1\n")
-    assert message(read_molecules, path, **{option: "z"}) == (
+    assert message(load, path, **{option: "z"}) == (
         f"{path}: no column is called 'z'; the columns are smiles, y. "
         f"Choose one of them for {option} (--{option.replace('_', '-')})."
     )
@@ -163,7 +163,7 @@ def test_sdf(tmp_path):
         + sdf_record("c1ccccc1O", "", version3=True, Class="a", LogP="1.5")
         + sdf_record("[Na+].[Cl-]", "salt", Class="a")
     )
-    graphs = read_molecules(written(tmp_path, "set.sdf", text.replace("\n", "\r\n")))
+    graphs = load(written(tmp_path, "set.sdf", text.replace("\n", "\r\n")))
     assert graphs.columns["id"].tolist() == ["alanine", "2", "salt"]
     assert graphs.class_names == ("a", "b")
     assert graphs.y.tolist() == [1, 0, 0]
@@ -176,7 +176,7 @@ def test_sdf(tmp_path):
 def test_sdf_atoms_stand_in_the_order_of_the_smiles(tmp_path):
     """Not in the file's own, which differs here."""
     text = "".join(sdf_record(smiles) for smiles in VARIED)
-    graphs = read_molecules(written(tmp_path, "set.sdf", text))
+    graphs = load(written(tmp_path, "set.sdf", text))
     assert_drawable(graphs)
     assert graphs.columns["smiles"].tolist() != VARIED
     assert len(graphs) == len(VARIED)
@@ -185,50 +185,46 @@ def test_sdf_atoms_stand_in_the_order_of_the_smiles(tmp_path):
 def test_sdf_options(tmp_path):
     text = sdf_record("C", "t", code="c1", kind="x") + sdf_record("N", "u", code="c2", kind="y")
     path = written(tmp_path, "set.sdf", text)
-    assert read_molecules(path).y is None
-    graphs = read_molecules(path, label_column="kind", id_column="code")
+    assert load(path).y is None
+    graphs = load(path, label_column="kind", id_column="code")
     assert graphs.class_names == ("x", "y")
     assert graphs.columns["id"].tolist() == ["c1", "c2"]
-    assert "the columns are code, kind" in message(read_molecules, path, label_column="z")
-    assert "leave out smiles_column" in message(read_molecules, path, smiles_column="smiles")
+    assert "the columns are code, kind" in message(load, path, label_column="z")
+    assert "leave out smiles_column" in message(load, path, smiles_column="smiles")
 
 
 def test_sdf_that_is_wrong(tmp_path):
     good, bad = sdf_record("C", "one", y="1"), sdf_record("CC", "two", y="2")
     path = written(tmp_path, "set.sdf", good + bad.replace("M  END", "M  EN"))
     line = good.count("\n") + 1
-    assert message(read_molecules, path).startswith(
+    assert message(load, path).startswith(
         f"{path}, record 2 (line {line}): 'two' does not parse (not a mol block)"
     )
     with pytest.warns(SkippedMolecules, match=r"1 of 2 .*: record 2 \(line "):
-        assert len(read_molecules(path, invalid="skip")) == 1
+        assert len(load(path, invalid="skip")) == 1
     path = written(tmp_path, "cut.sdf", good + bad[:60])
-    assert f"record 2 (line {line}): 'two'" in message(read_molecules, path)
+    assert f"record 2 (line {line}): 'two'" in message(load, path)
     path = written(tmp_path, "label.sdf", good + sdf_record("CC", "two"))
-    assert read_molecules(path).y.tolist() == [0, -1]
+    assert load(path).y.tolist() == [0, -1]
     path = written(tmp_path, "empty.sdf", sdf_record("", "nothing"))
-    assert "'nothing' does not parse (it has no atoms)" in message(read_molecules, path)
+    assert "'nothing' does not parse (it has no atoms)" in message(load, path)
     five = (
         sdf_record("CCCCCC", "five")
         .replace("  2  3  1", "  2  3  3")
         .replace(" 1  2  1", " 1  2  3")
     )
     path = written(tmp_path, "valence.sdf", five)
-    assert "Explicit valence for atom # 1 C, 6" in message(read_molecules, path)
+    assert "Explicit valence for atom # 1 C, 6" in message(load, path)
     path = written(tmp_path, "bytes.sdf", b"caf\xe9\n")
-    assert message(read_molecules, path).startswith(f"{path}, line 1: not UTF-8 text")
+    assert message(load, path).startswith(f"{path}, line 1: not UTF-8 text")
 
 
 # -------------------------------------------------------------------- files
 
 
 def test_wrong_files(tmp_path):
-    assert message(read_molecules, tmp_path / "no.smi") == f"{tmp_path / 'no.smi'}: no such file."
-    assert "molecules are read from .smi, .sdf, .csv" in message(
-        read_molecules, tmp_path / "set.mol2"
-    )
-    (tmp_path / "folder.csv").mkdir()
-    assert "cannot be read" in message(read_molecules, tmp_path / "folder.csv")
+    assert message(load, tmp_path / "no.smi").startswith(f"{tmp_path / 'no.smi'}: no such file")
+    assert "end in .graphs, .zip, .smi" in message(load, written(tmp_path, "set.mol2", ""))
 
 
 PIECES = [
@@ -264,7 +260,7 @@ def test_no_file_ends_in_a_traceback(tmp_path_factory, data, suffix, invalid):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SkippedMolecules)
         try:
-            said = repr(read_molecules(path, invalid=invalid))
+            said = repr(load(path, invalid=invalid))
         except LookHopsError as error:
             said = str(error)
     assert said.startswith(("Graphs(", str(path)))

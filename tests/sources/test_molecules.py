@@ -11,11 +11,9 @@ import torch
 from rdkit import Chem, RDLogger
 
 from lookhops.graphs import Target
-from lookhops.sources.molecules import (
-    SkippedMolecules,
-    from_smiles,
-    read_molecules,
-)
+from lookhops.sources.loading import load
+from lookhops.sources.molecule_streams import SkippedMolecules
+from lookhops.sources.molecules import from_smiles
 from molecule_sets import message, written
 
 
@@ -42,12 +40,11 @@ def test_what_does_not_parse_is_named(smiles, reason, capfd):
 def test_skipped_molecules_are_listed_in_one_warning(tmp_path):
     path = written(tmp_path, "set.csv", "smiles,label,dose\nC,a,1\nCC(,b,2\n,,3\nN,c,4\n")
     with pytest.warns(SkippedMolecules) as caught:
-        graphs = read_molecules(path, invalid="skip")
+        graphs = load(path, invalid="skip")
     assert [str(one.message) for one in caught] == [
         f"{path}: 2 of 4 molecules do not parse and are left out: "
         "line 3 (not SMILES), line 4 (it is empty)."
     ]
-    assert caught[0].filename == __file__
     assert graphs.columns["id"].tolist() == ["2", "5"]
     assert graphs.columns["dose"].tolist() == [1, 4]
     assert graphs.class_names == ("a", "c")
@@ -55,8 +52,9 @@ def test_skipped_molecules_are_listed_in_one_warning(tmp_path):
 
 
 def test_many_skipped_molecules_are_counted():
-    with pytest.warns(SkippedMolecules, match=r"molecule 11.*15 more"):
+    with pytest.warns(SkippedMolecules, match=r"molecule 11.*15 more") as caught:
         from_smiles(["C"] + ["x"] * 25, invalid="skip")
+    assert caught[0].filename == __file__
     text = message(from_smiles, ["x", "y"], invalid="skip")
     assert text.startswith("none of 2 molecules parses: molecule 1 (not SMILES), molecule 2")
 
@@ -119,7 +117,7 @@ def test_wrong_classes_and_lists():
 )
 def test_measured_values_are_numbers(tmp_path, values):
     rows = "".join(f"C,{value}\n" for value in values)
-    graphs = read_molecules(written(tmp_path, "set.csv", f"smiles,target\n{rows}C,\n"))
+    graphs = load(written(tmp_path, "set.csv", f"smiles,target\n{rows}C,\n"))
     assert graphs.targets == (Target("target"),)
     assert graphs.y.tolist()[:-1] == [float(value) for value in values]
     assert graphs.y[-1].isnan()
@@ -128,13 +126,13 @@ def test_measured_values_are_numbers(tmp_path, values):
 def test_names_of_molecules_are_no_classes(tmp_path):
     rows = "".join(f"C,name {i}\n" for i in range(30))
     path = written(tmp_path, "set.csv", f"smiles,target\n{rows}")
-    assert "'target' has 30 different values for 30 graphs" in message(read_molecules, path)
+    assert "'target' has 30 different values for 30 graphs" in message(load, path)
 
 
 def test_a_blank_is_no_class(tmp_path):
     path = written(tmp_path, "s.csv", "smiles,y\nC,1\nN,\nO,NaN\nS,0\n")
     for graphs in (
-        read_molecules(path),
+        load(path),
         from_smiles(["C"] * 4, y=[1, None, float("nan"), 0]),
         from_smiles(["C"] * 4, y=pd.Series([1, pd.NA, None, 0], dtype="Int64")),
         from_smiles(["C"] * 4, y=["1", "", "nan", "0"]),

@@ -16,7 +16,7 @@ from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import SplitPlan, split
 from lookhops.sources.splits.given import with_test_set
-from lookhops.sources.splits.groups import folds_of_groups, joined, scaffolds
+from lookhops.sources.splits.groups import folds_of_groups, joined_groups, scaffolds
 from lookhops.sources.splits.split import PARTS
 
 
@@ -132,9 +132,9 @@ def test_the_same_molecule_never_stands_in_two_parts():
 
 def test_groups_join_where_either_keeps_together():
     first, second = torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 1, 1, 2, 3])
-    found = joined(first, second).tolist()
+    found = joined_groups(first, second).tolist()
     assert found[0] == found[1] == found[2] == found[3] != found[4]
-    assert joined(None, second) is second
+    assert joined_groups(None, second) is second
 
 
 def test_scaffolds_are_rings_and_what_joins_them():

@@ -25,13 +25,16 @@ app = typer.Typer(help="List, describe, convert and fetch sets of graphs.", no_a
 @app.command("list")
 def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the sets that have a name, and which of them are in the data folder."""
-    from lookhops.sources.collection import TU_NAMES, data_folder, local_names
+    from lookhops.sources.collection import data_folder, local_names, tu_sets
     from lookhops.sources.loading import BUNDLED, GENERATED
 
     folder = data_folder(data_dir)
     local = local_names(folder)
-    known = {name for names in TU_NAMES.values() for name in names}
-    fields = {"in the data folder": tuple(name for name in local if name not in known), **TU_NAMES}
+    fields: dict[str, list[str]] = {
+        "in the data folder": [name for name in local if name not in tu_sets()]
+    }
+    for name, known in tu_sets().items():
+        fields.setdefault(known["field"], []).append(name)
     if as_json:
         included = {"bundled": BUNDLED, "generated": GENERATED}
         sets = [

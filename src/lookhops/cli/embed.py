@@ -22,7 +22,7 @@ from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     from lookhops.models.embedding import Embeddings
-    from lookhops.sources.parts import Part
+    from lookhops.sources.streams import Part
 
 
 @with_options

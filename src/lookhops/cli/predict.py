@@ -28,7 +28,7 @@ from lookhops.core.words import agreeing, counted, visible
 if TYPE_CHECKING:
     from lookhops.core.row_files import RowFile
     from lookhops.models.predictor import Predictions, Predictor
-    from lookhops.sources.parts import Part, Stream
+    from lookhops.sources.streams import Part, Stream
 
 #: Ends of the names of files that answers are written to; without one it is CSV too.
 KINDS = (".csv", ".parquet", "")

@@ -12,6 +12,8 @@ from lookhops.core.options import AS_USUAL, Reading
 #: Usual names of the columns with the two ends of an edge.
 SOURCE_NAMES = ("source", "src", "from", "source_id", "from_id", "from_node", "sender", "u")
 TARGET_NAMES = ("target", "dst", "to", "target_id", "to_id", "to_node", "receiver", "v")
+#: The same of what is to be learnt.
+LABEL_NAMES = ("class", "label", "y", "target")
 
 
 @dataclass(frozen=True)

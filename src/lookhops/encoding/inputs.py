@@ -200,7 +200,8 @@ def _one_set(given: Any) -> Graphs:
 
 def _molecules(given: list[Any]) -> Graphs:
     """The graphs of molecules; the first that does not parse is refused."""
-    from lookhops.sources.molecules import SkippedMolecules, from_smiles
+    from lookhops.sources.molecule_streams import SkippedMolecules
+    from lookhops.sources.molecules import from_smiles
 
     texts = [_smiles(one) for one in given]
     with warnings.catch_warnings():

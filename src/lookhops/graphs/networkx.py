@@ -20,7 +20,13 @@ from lookhops.graphs.features import (
     default_values,
 )
 from lookhops.graphs.indexing import Texts, pair_keys, refuse_empty
-from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
+from lookhops.graphs.targets import (
+    columns_of_rows,
+    is_blank,
+    pack_targets,
+    read_target,
+    target_columns,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -177,12 +183,12 @@ def _targets(
         y = [graph.graph["y"] for graph in graphs]
     if y is None:
         return {"y": None, "class_names": names}
-    values = _plain(y)
+    values = list(y.tolist() if hasattr(y, "tolist") else y)
     if len(values) != len(graphs):
         raise LookHopsError(f"There are {len(graphs)} graphs but {len(values)} classes in y.")
     if not values:
         return {"y": torch.zeros(0, dtype=torch.long), "class_names": names}
-    columns = _columns(values)
+    columns = columns_of_rows(values) or [values]
     if len(columns) > 1:
         return pack_targets([read_target(f"target {j}", c) for j, c in enumerate(columns)])
     if names is not None:
@@ -193,28 +199,7 @@ def _targets(
 
 def target_cells(graphs: Iterable[nx.Graph]) -> list[list[Any]]:
     """What the graphs carry as ``y``: a column for each target, one cell a graph, None if blank."""
-    values = [graph.graph.get("y") for graph in graphs]
-    return [] if all(value is None for value in values) else _columns(values)
-
-
-def _columns(values: list[Any]) -> list[list[Any]]:
-    """A column for each target, of one value or a row of several a graph; None is a blank row."""
-    rows = [_row(value) for value in values]
-    widths = {len(row) for row in rows if row != [None]}
-    if len(widths) > 1:
-        raise LookHopsError("Some of y has more targets than others: give each graph as many.")
-    width = widths.pop() if widths else 1
-    return [[row[j] if row != [None] else None for row in rows] for j in range(width)]
-
-
-def _row(value: Any) -> list[Any]:
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    return list(plain) if isinstance(plain, list | tuple) else [plain]
-
-
-def _plain(values: Any) -> list[Any]:
-    """What a list, an array, a tensor or a pandas Series holds, as Python has it."""
-    return list(values.tolist() if hasattr(values, "tolist") else values)
+    return columns_of_rows(graph.graph.get("y") for graph in graphs)
 
 
 def _class_name(value: Any, names: Sequence[str]) -> Any:

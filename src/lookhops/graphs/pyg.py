@@ -14,7 +14,7 @@ from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import Features, beside
 from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.networkx import features_of
-from lookhops.graphs.targets import pack_targets, read_target
+from lookhops.graphs.targets import columns_of_rows, pack_targets, read_target
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -216,15 +216,7 @@ def _cells(y: Any, count: int) -> list[list[Any]]:
     """A column for each target of PyG's ``y``, one cell a graph."""
     if isinstance(y, Tensor) and y.numel() == count:
         y = y.flatten()
-    rows = [[] if one is None else torch.as_tensor(one).flatten().tolist() for one in y]
-    width = next((len(row) for row in rows if row), 0)
-    for number, row in enumerate(rows):
-        if row and len(row) != width:
-            raise LookHopsError(
-                f"Graph {number}: y must be one class, one number, or a row of {width} as in the "
-                f"other graphs (found {row}); pass y=None to leave it out, or another as y=..."
-            )
-    return [[row[j] if row else None for row in rows] for j in range(width)]
+    return columns_of_rows(None if one is None else torch.as_tensor(one).flatten() for one in y)
 
 
 def _column(name: str, values: list[Any]) -> Any:

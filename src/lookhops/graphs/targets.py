@@ -213,6 +213,24 @@ def target_columns(y: Tensor, targets: Sequence[Target]) -> list[tuple[Target, N
     return list(zip(targets, table.numpy().T, strict=True))
 
 
+def columns_of_rows(values: Iterable[Any]) -> list[list[Any]]:
+    """A column for each target of what graphs carry as ``y``, one cell a graph; None is a blank.
+
+    Args:
+        values: A value or a row of several for each graph, or None; tensors and arrays too.
+    """
+    plain = [value.tolist() if hasattr(value, "tolist") else value for value in values]
+    rows = [[] if v is None else [*v] if isinstance(v, list | tuple) else [v] for v in plain]
+    width = next((len(row) for row in rows if row), 0)
+    for number, row in enumerate(rows):
+        if row and len(row) != width:
+            raise LookHopsError(
+                f"Graph {number}: y must be one class, one number, or a row of {width} as in the "
+                f"other graphs (found {row}); pass y=None to leave it out, or another as y=..."
+            )
+    return [[row[j] if row else None for row in rows] for j in range(width)]
+
+
 def one_target_each(graphs: Graphs) -> list[Graphs]:
     """The same graphs with each of their targets alone; as they are where they have at most one."""
     if graphs.y is None or len(graphs.targets) < 2:

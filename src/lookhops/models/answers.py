@@ -14,7 +14,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.row_files import write_csv
 from lookhops.graphs import Graphs, in_input_order
-from lookhops.sources.parts import GraphStream
+from lookhops.sources.graph_streams import GraphStream
 from lookhops.tasks.answers import Column, TargetAnswers, rowwise
 
 #: What a table says of a graph like none that the model was trained on.
@@ -121,7 +121,7 @@ def answer_records(graphs: Graphs, answers: Predictions) -> list[dict[str, Any]]
 
 def answer_csv(source: GraphStream, answers: Predictions, coverage: float) -> str:
     """The rows of the input as CSV, each with its answer or why it has none."""
-    cells = source.all_cells()
+    cells = source.cells()
     head, columns = answer_columns(source.head, cells, source.graphs, answers, coverage)
     text = io.StringIO()
     write_csv(text, [[name] for name in head])

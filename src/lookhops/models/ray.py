@@ -22,7 +22,7 @@ from lookhops.models.folder import read_config
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.runs.ray import RETRIES, connected, import_ray
-from lookhops.sources.parts import Part, Stream
+from lookhops.sources.streams import Part, Stream
 from lookhops.training.workers import WorkerLost, Workers
 
 #: Parts for each worker that are sent out at a time: so much is held here.

@@ -24,11 +24,10 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
+from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.loading import ENDINGS, read_source
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream
-from lookhops.sources.parsed_rows import MoleculeRows
-from lookhops.sources.parts import GraphStream
 from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
 from lookhops.sources.text_files import suffix_of
@@ -94,8 +93,8 @@ def read_smiles(
             raise LookHopsError(f"There are {len(smiles)} SMILES but {len(cells)} of {name!r}.")
     with notes() as said:
         reading = AS_USUAL.or_remembered(_remembered(predictor))
-        rows = MoleculeRows(SmilesList(smiles, ids, features), pool, reading)
-        found = MoleculeStream(rows, "molecules").read_all()
+        rows = SmilesList(smiles, ids, features)
+        found = MoleculeStream(rows, pool, "molecules", reading).read_all()
         return Asked(predictor, found, predictor.read(found.graphs), said)
 
 

@@ -31,11 +31,13 @@ from random import Random
 from typing import Any
 
 from lookhops.core.files import write_text
+from lookhops.core.options import AS_USUAL, Reading
 from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import pack_targets, read_target, target_columns
-from lookhops.sources.molecules import read_molecules
+from lookhops.sources.molecule_streams import open_molecules
+from lookhops.sources.rdkit.workers import parsing_pool
 from lookhops.sources.targets import target_cells
 
 COLUMNS = {
@@ -53,8 +55,10 @@ def load_solubility(descriptors: str = "fast") -> Graphs:
     ``columns`` has ``id`` (the name), ``smiles``, ``value`` (log mol/L) and ``part`` (``"train"``
     or ``"test"``, as the public set was divided).
     """
-    with resources.as_file(resources.files("lookhops.sources") / "solubility.csv") as path:
-        graphs = read_molecules(path, descriptors=descriptors)
+    file = resources.files("lookhops.sources") / "solubility.csv"
+    with resources.as_file(file) as path, parsing_pool(0) as pool:
+        reading = Reading(descriptors=descriptors)
+        graphs = open_molecules(path, reading, AS_USUAL, pool).read_all().graphs
     assert graphs.y is not None
     [(target, values)] = target_columns(graphs.y, graphs.targets)
     ordered = read_target("class", target_cells(target, values), classes=SOLUBILITY_CLASSES)

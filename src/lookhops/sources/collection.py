@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -26,33 +27,16 @@ from lookhops.sources.tu_files import count_rows
 
 SITE = "https://www.chrsmrrs.com/graphkerneldatasets"
 
-# The sets of the collection, by field; only these are looked for on its site.
-_LISTING = {
-    "molecules": """
-        AIDS alchemy_full aspirin benzene BZR BZR_MD COX2 COX2_MD DHFR DHFR_MD ER_MD ethanol
-        FRANKENSTEIN malonaldehyde MCF-7 MCF-7H MOLT-4 MOLT-4H MUTAG Mutagenicity naphthalene NCI1
-        NCI109 NCI-H23 NCI-H23H OVCAR-8 OVCAR-8H P388 P388H PC-3 PC-3H PTC_FM PTC_FR PTC_MM PTC_MR
-        QM9 salicylic_acid SF-295 SF-295H SN12C SN12CH SW-620 SW-620H toluene UACC257 UACC257H
-        uracil Yeast YeastH ZINC_full ZINC_test ZINC_train ZINC_val""",
-    "toxicity": " ".join(
-        f"Tox21_{target}_{part}"
-        for target in (
-            *("AhR", "AR", "AR-LBD", "ARE", "aromatase", "ATAD5"),
-            *("ER", "ER-LBD", "HSE", "MMP", "p53", "PPAR-gamma"),
-        )
-        for part in ("training", "testing", "evaluation")
-    ),
-    "proteins and brains": "DD ENZYMES KKI OHSU Peking_1 PROTEINS PROTEINS_full",
-    "images": """
-        COIL-DEL COIL-RAG Cuneiform Fingerprint FIRSTMM_DB Letter-high Letter-low Letter-med MSRC_9
-        MSRC_21 MSRC_21C""",
-    "social networks": """
-        COLLAB DBLP_v1 deezer_ego_nets github_stargazers IMDB-BINARY IMDB-MULTI REDDIT-BINARY
-        REDDIT-MULTI-5K REDDIT-MULTI-12K reddit_threads twitch_egos TWITTER-Real-Graph-Partial""",
-    "synthetic": "COLORS-3 SYNTHETIC SYNTHETICnew Synthie TRIANGLES",
-}
-TU_NAMES = {field: tuple(names.split()) for field, names in _LISTING.items()}
-_KNOWN = frozenset(name for names in TU_NAMES.values() for name in names)
+
+@cache
+def tu_sets() -> dict[str, dict[str, str]]:
+    """What is known of each set of the collection; only these are looked for on its site.
+
+    Its ``field``, and how many ``graphs`` it has with how many ``nodes_per_graph`` and undirected
+    ``edges_per_graph``, empty where the site does not say it.
+    """
+    text = (files("lookhops.sources") / "tu_sets.csv").read_text(encoding="utf-8")
+    return {row["name"]: row for row in csv.DictReader(text.splitlines())}
 
 
 def cache_folder() -> Path:
@@ -99,8 +83,8 @@ def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
     here = find(name, folder)
     if here is not None:
         return here
-    if name not in _KNOWN:
-        names = {known.lower(): known for known in (*_KNOWN, *others, *local_names(folder))}
+    if name not in tu_sets():
+        names = {known.lower(): known for known in (*tu_sets(), *others, *local_names(folder))}
         near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
         hint = f"did you mean {names[near[0]]}?" if near else "`lookhops data list` names all."
         raise LookHopsError(
@@ -129,23 +113,17 @@ def _check_download(name: str, content: bytes) -> None:
         found = count_rows(io.BytesIO(content), Path(f"{name}.zip"))
     except LookHopsError as error:
         raise http.client.HTTPException(f"what came is no set of graphs: {error}") from error
-    known = known_counts().get(name)
-    if known is None:
+    known = tu_sets()[name]
+    if not known["graphs"]:
         return
-    graphs, nodes, edges = known
+    graphs = int(known["graphs"])
     if found.graphs != graphs:
         raise http.client.HTTPException(f"what came has {found.graphs:,} graphs, not {graphs:,}")
-    for what, count, mean in (("nodes", found.nodes, nodes), ("edges", found.edges / 2, edges)):
+    for what, count in (("nodes", found.nodes), ("edges", found.edges / 2)):
+        mean = float(known[f"{what}_per_graph"])
         if not 0.9 <= count / graphs / mean <= 1.1:
             per_graph = f"{count / graphs:.2f} {what} per graph"
             raise http.client.HTTPException(f"what came has {per_graph}, not {mean:.2f}")
-
-
-def known_counts() -> dict[str, tuple[int, float, float]]:
-    """Graphs, and nodes and undirected edges per graph, of sets of the collection, by its site."""
-    text = (files("lookhops.sources") / "tu_counts.csv").read_text(encoding="utf-8")
-    _, *rows = csv.reader(text.splitlines())
-    return {name: (int(graphs), float(n), float(e)) for name, graphs, n, e in rows}
 
 
 # -------------------------------------------------------------------- the packed cache

@@ -23,6 +23,12 @@ def first_of_each(names: Sequence[Hashable]) -> np.ndarray:
     return np.array([first.setdefault(name, number) for number, name in enumerate(names)])
 
 
+def same_molecules(names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The column :data:`SAME` of molecules, where a canonical SMILES stands more than once."""
+    same = first_of_each(names)
+    return {SAME: same} if (same < np.arange(len(same))).any() else {}
+
+
 def contradicting(graphs: Graphs) -> np.ndarray:
     """Whether a graph has a target with another value than one that is the same has, shape (g)."""
     found = np.zeros(len(graphs), dtype=bool)

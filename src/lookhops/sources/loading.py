@@ -13,12 +13,13 @@ from lookhops.graphs import SUFFIX, Graphs
 from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.sources.duplicates import merge
+from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
-from lookhops.sources.molecules import open_molecules
-from lookhops.sources.parsed_rows import SUFFIXES, kind_of_table, streams
-from lookhops.sources.parts import GraphStream, Stream
+from lookhops.sources.molecule_rows import SUFFIXES, come_in_parts, kind_of_table
+from lookhops.sources.molecule_streams import open_molecules
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
+from lookhops.sources.streams import Stream
 from lookhops.sources.targets import Offer, choose_columns
 from lookhops.sources.text_files import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.sources.tu import read_tu
@@ -100,7 +101,7 @@ def open_stream(
     those of :func:`load`.
     """
     kind, place = kind_of_source(source, reading, remembered, data_dir)
-    if kind == MOLECULES and streams(place, reading):
+    if kind == MOLECULES and come_in_parts(place, reading):
         return open_molecules(place, reading.or_remembered(remembered), remembered, pool)
     return read_source(source, reading, remembered, pool, data_dir, need_targets=False)
 
@@ -118,16 +119,14 @@ def read_source(
     """The graphs of a source, all of them, and what its rows say; arguments as for :func:`load`."""
     kind, place = kind_of_source(source, reading, remembered, data_dir)
     chosen = reading.or_remembered(remembered)
-    given = None
     if kind == MOLECULES:
-        stream = open_molecules(place, chosen, remembered, pool).read_all(need_targets)
-        graphs, given = stream.graphs, stream.given
-    elif kind == TABLES:
+        return open_molecules(place, chosen, remembered, pool).read_all(need_targets)
+    if kind == TABLES:
         graphs = _read_tables(place, chosen, remembered, need_targets)
     else:
         offer = Offer(needed=need_targets)
         graphs = choose_columns(_read(kind, place, reading, cache), reading, remembered, offer)
-    return GraphStream(merge(graphs) if reading.duplicates == "merge" else graphs, given)
+    return GraphStream(merge(graphs) if reading.duplicates == "merge" else graphs)
 
 
 def kind_of_source(

@@ -8,10 +8,13 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from lookhops.core.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.core.errors import LookHopsError
+from lookhops.core.options import MOLECULES, TABLES, Reading
 from lookhops.sources.rows import SEPARATOR_LINE, Row, Rows, open_table
-from lookhops.sources.text_files import TextFile, unpacked_suffix
+from lookhops.sources.text_files import TABLE_SUFFIXES, TextFile, suffix_of, unpacked_suffix
 
+SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES, ".smi.gz", ".sdf.gz")
 #: Usual names of the column of SMILES, in the order in which they are looked for.
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
 
@@ -20,6 +23,40 @@ def open_rows(path: Path) -> Rows:
     """The rows of a file, by the end of its name."""
     formats = {".smi": SmilesFile, ".sdf": SdfFile}
     return formats.get(unpacked_suffix(path), open_table)(path)
+
+
+def come_in_parts(path: Path, reading: Reading) -> bool:
+    """Whether molecules of a file are read in parts.
+
+    What is known of an SDF file's columns is known at its end, and duplicates are merged when all
+    rows are there.
+    """
+    return unpacked_suffix(path) != ".sdf" and reading.duplicates != "merge"
+
+
+def kind_of_rows(path: Path, reading: Reading, remembered: Reading) -> str | None:
+    """What a file holds whose rows are read one by one; none where it is no such file."""
+    if suffix_of(path) in TABLE_SUFFIXES:
+        return kind_of_table(path, reading, remembered)
+    return MOLECULES if suffix_of(path) in SUFFIXES else None
+
+
+def kind_of_table(path: Path, reading: Reading, remembered: Reading) -> str:
+    """Whether a table holds molecules or the edges of graphs, by the names of its columns."""
+    head = open_table(path).head
+    finder = ColumnFinder(path, reading, remembered)
+    ends = {"source_column": SOURCE_NAMES, "target_column": TARGET_NAMES}
+    has_ends = all(finder.find(head, *names, strict=False) for names in ends.items())
+    chosen = any(getattr(reading, name) for name in (*ends, "graph_column"))
+    if reading.smiles_column or finder.find(head, "smiles_column", SMILES_NAMES):
+        return TABLES if chosen else MOLECULES
+    if has_ends or chosen:
+        return TABLES
+    raise LookHopsError(
+        f"{path}: neither molecules nor edges of graphs; the columns are {listed(head)}. Name "
+        "the column of SMILES with smiles_column (--smiles-column), or those of both ends of an "
+        "edge with source_column and target_column (--source-column, --target-column)."
+    )
 
 
 class SmilesList(Rows):
@@ -85,10 +122,9 @@ class SmilesLines(Rows):
                     continue
                 self._check_first(number, line)
             name = parts[1].split("\t")[0].strip() if len(parts) > 1 else ""
-            yield Row(number, (), parts[0], name or self.usual_name(parts[0]))
+            yield Row(number, (), parts[0], name or self._usual_name(parts[0]))
 
-    def usual_name(self, smiles: str) -> str:
-        """What a row without a name is called."""
+    def _usual_name(self, smiles: str) -> str:
         return smiles
 
     def _check_first(self, number: int, line: str) -> None:
@@ -108,23 +144,12 @@ class SmilesFile(SmilesLines):
         self.file = TextFile(path)
         super().__init__((), path)
 
-    @property
-    def share(self) -> float:
-        """How much of the file has been read, from 0 to 1."""
-        return self.file.share
-
     def rows(self) -> Iterator[Row]:
         """A row for each line with a SMILES."""
-        empty = True
         with self.file.text() as self.lines:
-            for row in super().rows():
-                empty = False
-                yield row
-        if empty:
-            raise self.file.empty()
+            yield from self.file.not_empty(super().rows())
 
-    def usual_name(self, smiles: str) -> str:
-        """None: such rows are numbered."""
+    def _usual_name(self, smiles: str) -> str:
         return ""
 
 

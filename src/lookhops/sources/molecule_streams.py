@@ -1,38 +1,38 @@
-"""Molecules as graphs, some rows at a time or all together: an atom is a node, a bond an edge."""
+"""Molecules of a source: rows first, chemistry in worker processes behind, and graphs in the end.
+
+PyTorch is imported where graphs are made: workers parse the first rows while it is loaded.
+"""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from lookhops.core.column_finder import ColumnFinder, called, listed
+from lookhops.core.column_finder import LABEL_NAMES, ColumnFinder, called, listed
 from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, Reading
 from lookhops.core.tables import cell_text
 from lookhops.core.words import agreeing, counted
-from lookhops.graphs import Graphs, Skipped
-from lookhops.graphs.columns import SAME
-from lookhops.graphs.features import Features
-from lookhops.graphs.indexing import spread, to_offsets
-from lookhops.graphs.targets import as_number, is_blank
-from lookhops.sources.duplicates import first_of_each
-from lookhops.sources.parsed_rows import MoleculeRows
-from lookhops.sources.parts import GivenRows, GraphStream, Part, Stream
-from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
-from lookhops.sources.rdkit.parsing import Parsed
-from lookhops.sources.rows import Row, say_points, with_points
-from lookhops.sources.targets import Offer, choose_columns
+from lookhops.sources.molecule_rows import SMILES_NAMES, open_rows
+from lookhops.sources.rdkit.parsing import Parsed, Parsing
+from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
+from lookhops.sources.rows import Row, Rows, say_points, with_points
+from lookhops.sources.streams import Part, ReadAhead, Stream
+from lookhops.sources.text_files import stem_of, unpacked_suffix
 
-#: What makes the features, by name and version.
-FEATURISER = "molecules-2"
-SHOWN = 10  # places named in a warning
+if TYPE_CHECKING:
+    from lookhops.graphs import Skipped
+    from lookhops.sources.graph_streams import GraphStream
+
 #: Names that are looked for, in this order, whatever their case, when no option names the column.
-LABEL_NAMES = ("class", "label", "y", "target")
+ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "compound_id")
+SHOWN = 10  # places named in a warning
 
 
 class SkippedMolecules(UserWarning):
@@ -40,35 +40,116 @@ class SkippedMolecules(UserWarning):
 
 
 class MoleculeStream(Stream):
-    """The molecules of a source: rows first, chemistry in worker processes behind.
+    """The molecules of a source, some rows at a time or all together.
 
     A row that gives no molecule travels along: it is among the ``skipped`` rows of its part, and
-    its cells stand where they stood. What workers compute beside atoms and bonds belongs where
-    :meth:`_part` and :meth:`read_all` make graphs.
+    its cells stand where they stood.
 
     Args:
-        rows: The rows.
+        source: The rows.
+        pool: Parses molecules.
         name: What to call the graphs.
+        reading: The columns, and what to do with molecules.
+        remembered: Where ``reading`` names no column, these are looked for before the usual ones.
     """
 
-    def __init__(self, rows: MoleculeRows, name: str) -> None:
-        super().__init__(name, rows.head, rows.types)
-        self.rows = rows
+    def __init__(
+        self,
+        source: Rows,
+        pool: ParsingPool,
+        name: str,
+        reading: Reading = AS_USUAL,
+        remembered: Reading = AS_USUAL,
+    ) -> None:
+        self.source, self.pool, self.reading, self.remembered = source, pool, reading, remembered
+        self.finder, head = ColumnFinder(source.origin, reading, remembered), source.head
+        found = (
+            None if source.structures else self.finder.find(head, "smiles_column", SMILES_NAMES),
+            self.finder.find(head, "id_column", () if source.named else ID_NAMES),
+        )
+        self._structure, self._id = (None if one is None else head.index(one) for one in found)
+        #: Columns that the file lacks: they come first, and rows are written with them.
+        self.made = [one for one in ("id", "smiles") if source.structures and one not in head]
+        super().__init__(name, [*self.made, *head], [*[None] * len(self.made), *source.types])
+        #: The rows that were not taken yet.
+        self.left = source.rows()
+        self._ahead: ReadAhead | None = None
         self.total, self.lost, self.places = 0, 0, list[str]()
 
-    # ---------------------------------------------------------------- some at a time
+    # ---------------------------------------------------------------- rows
+
+    def structure(self, row: Row) -> str:
+        """SMILES or mol block of a row."""
+        if self._structure is None:
+            return row.structure or ""
+        return cell_text(row.cells[self._structure]).strip()
+
+    def id(self, row: Row) -> str:
+        """What a row is called; without a name, its number."""
+        name = row.name if self._id is None else cell_text(row.cells[self._id]).strip()
+        return name or str(row.number)
+
+    def place(self, row: Row) -> str:
+        """Where a row stands: ``"set.csv, line 12"``."""
+        where = self.source.where(row.number)
+        return f"{self.source.origin}, {where}" if self.source.origin else where
+
+    def cells(self, rows: Sequence[Row], parsed: Parsed | None = None) -> list[Sequence[Any]]:
+        """What rows say as they are written: as they are, or with what the file lacks before it.
+
+        Args:
+            rows: The rows.
+            parsed: What was read of them: SMILES are written as they were read.
+        """
+        if not self.made:
+            return [row.cells for row in rows]
+        smiles = ["" if self.source.mol_blocks else self.structure(row) for row in rows]
+        if parsed is not None:
+            for number, read in zip(parsed.rows.tolist(), parsed.smiles, strict=True):
+                smiles[number] = read
+        made = {"id": map(self.id, rows), "smiles": smiles}
+        first = zip(*(made[name] for name in self.made), strict=True)
+        return [(*begin, *row.cells) for begin, row in zip(first, rows, strict=True)]
 
     def skip(self, count: int) -> Iterator[Sequence[Any]]:
         """Pass over rows without parsing them; what each says."""
-        for row in islice(self.rows.left, count):
-            yield self.rows.cells([row])[0]
+        for row in islice(self.left, count):
+            yield self.cells([row])[0]
+
+    # ---------------------------------------------------------------- some at a time
+
+    def begin(self) -> None:
+        """Have rows read and parsed from now on, some ahead, by workers and another thread."""
+        if self.pool.processes:
+            self._ahead = ReadAhead(self._parsed())
+
+    def close(self) -> None:
+        """End that thread."""
+        if self._ahead is not None:
+            self._ahead.close()
+
+    def parsed(self) -> Iterator[tuple[list[Row], Parsed]]:
+        """The rows that are left in chunks, with what RDKit says of them."""
+        return self._parsed() if self._ahead is None else iter(self._ahead)
+
+    def _parsed(self) -> Iterator[tuple[list[Row], Parsed]]:
+        self.pool.how = Parsing.of(self.reading, self.source.mol_blocks, canonical=False)
+        taken: deque[list[Row]] = deque()
+
+        def chunks() -> Iterator[list[str]]:
+            while rows := list(islice(self.left, CHUNK)):
+                taken.append(rows)
+                yield list(map(self.structure, rows))
+
+        for found in self.pool.map(chunks()):
+            yield taken.popleft(), found
 
     def parts(self, size: int) -> Iterator[Part]:
         """The molecules, so many rows at a time."""
-        label = _label_column(self.rows.source.head, self.rows.finder)
+        label = self._label_column()
         rows: list[Row] = []
         parsed: list[Parsed] = []
-        for chunk, found in self.rows.parsed():
+        for chunk, found in self.parsed():
             rows += chunk
             parsed.append(found)
             if len(rows) >= size:
@@ -77,34 +158,46 @@ class MoleculeStream(Stream):
         if rows:
             yield self._part(rows, Parsed.join(parsed), label)
 
-    def _part(self, rows: list[Row], parsed: Parsed, label: int | None) -> Part:
-        skipped = self._skipped(rows, parsed)
-        columns, kept = self._known(rows, parsed), parsed.rows.tolist()
-        for name, cells in self._features(rows).items():
+    def _part(self, rows: list[Row], parsed: Parsed, label: str | None) -> Part:
+        from lookhops.sources.molecules import pack
+
+        skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
+        wanted = filter(None, (called(name, self.source.head) for name in self.features))
+        columns = self._known(rows, parsed)
+        for name, cells in self._texts(rows, wanted).items():
             columns.setdefault(name, np.array([cells[row] for row in kept], dtype=object))
         graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
-        labels = [""] * len(rows) if label is None else [self._label(row, label) for row in rows]
-        return Part(graphs, self.rows.cells(rows, parsed), labels, self.rows.source.share)
+        labels = [""] * len(rows) if label is None else self._labels(rows, label)
+        return Part(graphs, self.cells(rows, parsed), labels, self.source.share)
 
-    def _features(self, rows: Sequence[Row]) -> dict[str, list[str]]:
-        """The cells of the columns that a model reads."""
-        head = self.rows.source.head
-        found = {}
-        for name in filter(None, (called(feature, head) for feature in self.features)):
-            cells = [cell_text(row.cells[head.index(name)]).strip() for row in rows]
-            found[name] = (self.rows.source.commas and with_points(cells)) or cells
+    def _label_column(self) -> str | None:
+        """The column of the one target, where there is one."""
+        head = self.source.head
+        if not head:  # SMILES alone
+            return None
+        wanted = self.reading.target or self.remembered.target
+        found = None if wanted is None else called(wanted, head)
+        if found is None and self.reading.target is None:
+            return self.finder.find(head, "label_column", LABEL_NAMES)
+        if found is None and "," not in str(wanted):  # several are not compared
+            raise LookHopsError(
+                f"{self.source.origin}: no column is called {wanted!r}; the columns are "
+                f"{listed(head)}. Choose some of them (--target)."
+            )
         return found
 
-    def _label(self, row: Row, column: int) -> str:
-        cell = cell_text(row.cells[column]).strip()
-        if self.rows.source.commas and "," in cell:
-            return (with_points([cell]) or [cell])[0]
-        return cell
+    def _labels(self, rows: Sequence[Row], name: str) -> list[str]:
+        """What rows say of the target; whether others are numbers does not matter to one."""
+        at = self.source.head.index(name)
+        cells = (cell_text(row.cells[at]).strip() for row in rows)
+        if not self.source.commas:
+            return [*cells]
+        return [(with_points([cell]) or [cell])[0] if "," in cell else cell for cell in cells]
 
     def remarks(self) -> list[str]:
         """What is to be said in the end: which molecules were left out."""
         if not self.total:
-            raise LookHopsError(f"{self.rows.source.origin or self.name}: there are no molecules.")
+            raise LookHopsError(f"{self.source.origin or self.name}: there are no molecules.")
         return [self._said()] if self.lost else []
 
     # ---------------------------------------------------------------- all together
@@ -115,78 +208,88 @@ class MoleculeStream(Stream):
         Args:
             need_targets: Whether a target that cannot be read is an error; else it stays a column.
         """
-        rows, parsed = self.rows.parse_all()
+        from lookhops.sources.duplicates import merge, same_molecules
+        from lookhops.sources.graph_streams import GraphStream
+        from lookhops.sources.molecules import as_column, pack
+        from lookhops.sources.targets import Offer, choose_columns
+
+        rows = list(self.left)
         if not rows:
-            raise LookHopsError(
-                f"{self.rows.source.origin or 'from_smiles'}: there are no molecules."
-            )
-        skipped = self._skipped(rows, parsed)
+            raise LookHopsError(f"{self.source.origin or 'from_smiles'}: there are no molecules.")
+        self.pool.how = Parsing.of(self.reading, self.source.mol_blocks)
+        parsed = self.pool.parse(list(map(self.structure, rows)))
+        skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
         if skipped:
             warnings.warn(self._said(), SkippedMolecules, stacklevel=3)
-        columns = self._known(rows, parsed)
-        same = first_of_each(parsed.canonical)
-        if (same < np.arange(len(same))).any():
-            columns[SAME] = same
-        label = self.rows.finder.find(self.rows.source.head, "label_column", LABEL_NAMES)
-        kept = parsed.rows.tolist()
-        for name, cells in self._texts(rows, label).items():
+        columns = self._known(rows, parsed) | same_molecules(parsed.canonical)
+        head = self.source.head
+        label = self.finder.find(head, "label_column", LABEL_NAMES)
+        used = {head[at] for at in (self._structure, self._id) if at is not None} - {label}
+        texts = self._texts(rows, (name for name in head if name and name not in used), tell=True)
+        for name, cells in texts.items():
             columns.setdefault(name, as_column([cells[row] for row in kept]))
         graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
-        offer = Offer(label, lambda number: self.rows.place(rows[kept[number]]), need_targets)
-        graphs = choose_columns(graphs, self.rows.reading, self.rows.remembered, offer)
-        return GraphStream(graphs, GivenRows(self.head, self.types, self.rows.cells(rows, parsed)))
-
-    def _texts(self, rows: Sequence[Row], label: str | None) -> dict[str, list[str]]:
-        """The columns that say more of molecules than what they are and what they are called."""
-        used = self.rows.used
-        texts = {
-            name: [cell_text(row.cells[at]).strip() for row in rows]
-            for at, name in enumerate(self.rows.source.head)
-            if name and (at not in used or name == label)
-        }
-        if not self.rows.source.commas:
-            return texts
-        pointed = {name: with_points(cells) for name, cells in texts.items()}
-        numbers = {name: cells for name, cells in pointed.items() if cells is not None}
-        say_points(self.rows.source.origin, list(numbers))
-        return texts | numbers
+        offer = Offer(label, lambda number: self.place(rows[kept[number]]), need_targets)
+        graphs = choose_columns(graphs, self.reading, self.remembered, offer)
+        if self.reading.duplicates == "merge":
+            graphs = merge(graphs)
+        return GraphStream(graphs, self, self.cells(rows, parsed))
 
     # ---------------------------------------------------------------- both
 
     def _known(self, rows: Sequence[Row], parsed: Parsed) -> dict[str, np.ndarray]:
         """The columns of all molecules: what each is called, and the SMILES in atom order."""
         return {
-            "id": np.array(list(map(self.rows.id, rows)), dtype=object)[parsed.rows],
+            "id": np.array(list(map(self.id, rows)), dtype=object)[parsed.rows],
             "smiles": np.array(parsed.smiles, dtype=object),
         }
+
+    def _texts(
+        self, rows: Sequence[Row], names: Iterable[str], tell: bool = False
+    ) -> dict[str, list[str]]:
+        """The cells of columns, decimal commas as points; which these are is told on demand."""
+        places = {name: self.source.head.index(name) for name in names}
+        texts = {
+            name: [cell_text(row.cells[at]).strip() for row in rows] for name, at in places.items()
+        }
+        if not self.source.commas:
+            return texts
+        pointed = {name: with_points(cells) for name, cells in texts.items()}
+        numbers = {name: cells for name, cells in pointed.items() if cells is not None}
+        if tell:
+            say_points(self.source.origin, list(numbers))
+        return texts | numbers
 
     def _skipped(self, rows: Sequence[Row], parsed: Parsed) -> tuple[Skipped, ...]:
         """The rows that give no molecule; where they are not to be left out, an error.
 
-        Rows of a table that say nothing at all are left out in any case.
+        Rows of a table that say nothing at all are left out in any case: spreadsheets write them
+        below the last.
         """
-        for number, reason in parsed.failures if self.rows.reading.invalid != "skip" else ():
+        from lookhops.graphs import Skipped
+
+        for number, reason in parsed.failures if self.reading.invalid != "skip" else ():
             row = rows[number]
-            if self.rows.says_nothing(row):
+            if not self.source.structures and not any(cell_text(c).strip() for c in row.cells):
                 continue
-            shown = self.rows.id(row) if self.rows.source.mol_blocks else self.rows.structure(row)
+            shown = self.id(row) if self.source.mol_blocks else self.structure(row)
             shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
             raise LookHopsError(
-                f"{self.rows.place(row)}: {shown!r} does not parse ({reason}); mend it, or leave "
-                "such molecules out with invalid='skip' (--invalid skip)."
+                f"{self.place(row)}: {shown!r} does not parse ({reason}); mend it, or leave such "
+                "molecules out with invalid='skip' (--invalid skip)."
             )
-        skipped = tuple(Skipped(n, self.rows.id(rows[n]), reason) for n, reason in parsed.failures)
+        skipped = tuple(Skipped(n, self.id(rows[n]), reason) for n, reason in parsed.failures)
         self.total += len(rows)
         self.lost += len(skipped)
         for one in skipped[: SHOWN - len(self.places)]:
-            self.places.append(f"{self.rows.source.where(rows[one.row].number)} ({one.reason})")
+            self.places.append(f"{self.source.where(rows[one.row].number)} ({one.reason})")
         return skipped
 
     def _said(self) -> str:
         """That molecules were left out, where the first of them stand, and why; not all may be."""
         shown = ", ".join(self.places)
         shown += f" and {self.lost - SHOWN} more" if self.lost > SHOWN else ""
-        origin = f"{self.rows.source.origin}: " if self.rows.source.origin else ""
+        origin = f"{self.source.origin}: " if self.source.origin else ""
         total = counted(self.total, "molecule")
         if self.lost == self.total:
             raise LookHopsError(f"{origin}none of {total} parses: {shown}.")
@@ -194,66 +297,20 @@ class MoleculeStream(Stream):
         return f"{origin}{self.lost:,} of {total} {verbs} left out: {shown}."
 
 
-def _label_column(head: list[str], finder: ColumnFinder) -> int | None:
-    """The number of the column of the one target, where there is one."""
-    if not head:  # SMILES alone
-        return None
-    wanted = finder.reading.target or finder.remembered.target
-    found = None if wanted is None else called(wanted, head)
-    if found is None and finder.reading.target is None:
-        found = finder.find(head, "label_column", LABEL_NAMES)
-    elif found is None and "," not in str(wanted):  # several are not compared
+# -------------------------------------------------------------------- files
+
+
+def open_molecules(
+    path: Path, reading: Reading, remembered: Reading, pool: ParsingPool
+) -> MoleculeStream:
+    """The molecules of a file, to be read in parts or at once; arguments as for the stream."""
+    kind = unpacked_suffix(path)
+    if kind == ".sdf" and reading.smiles_column:
         raise LookHopsError(
-            f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
-            "Choose some of them (--target)."
+            f"{path}: an SDF file has structures, not a column of SMILES; leave out smiles_column."
         )
-    return None if found is None else head.index(found)
-
-
-def as_column(cells: Sequence[str]) -> np.ndarray:
-    """Whole numbers or numbers where all cells are (an empty one is NaN), else the text."""
-    text = np.array(list(cells), dtype=object)
-    missing = [is_blank(cell) for cell in cells]
-    values = [math.nan if none else as_number(c) for c, none in zip(cells, missing, strict=True)]
-    if all(missing) or None in values:
-        return text
-    # Beyond 17 digits a whole number may not fit: it stays a float.
-    if all(cell.lstrip("+-").isdecimal() and len(cell) < 18 for cell in cells):
-        return text.astype(np.int64)
-    return np.array(values, dtype=np.float64)
-
-
-# -------------------------------------------------------------------- features
-
-
-def pack(parsed: Parsed, **fields: Any) -> Graphs:
-    """Pack all molecules at once.
-
-    Args:
-        parsed: What RDKit says of the molecules.
-        fields: Other fields of :class:`Graphs`.
-    """
-    node_ptr = to_offsets(torch.from_numpy(parsed.atom_counts))
-    row_ptr = to_offsets(torch.from_numpy(parsed.degrees))
-    edge_ptr = row_ptr[node_ptr]
-    source = torch.from_numpy(parsed.neighbours)
-    graphs = Graphs(
-        node_ptr=node_ptr,
-        row_ptr=row_ptr,
-        source=source + spread(node_ptr[:-1], edge_ptr, len(source)),
-        nodes=Features(
-            labels=torch.from_numpy(parsed.labels),
-            label_names=tuple(ATOM_FEATURES),
-            label_values=tuple(ATOM_FEATURES.values()),
-        ),
-        edges=Features(
-            labels=torch.from_numpy(parsed.edge_labels),
-            label_names=tuple(BOND_FEATURES),
-            label_values=tuple(BOND_FEATURES.values()),
-        ),
-        whole=Features(torch.from_numpy(parsed.descriptors), parsed.descriptor_names),
-        featuriser=FEATURISER,
-        **fields,
-    )
-    graphs.__dict__["is_undirected"] = graphs.__dict__["is_symmetric"] = True  # as just made
-    return graphs
+    if kind == ".smi" and (reading.smiles_column or reading.label_column or reading.id_column):
+        raise LookHopsError(
+            f"{path}: a .smi file has no named columns; use a .csv file to name them."
+        )
+    return MoleculeStream(open_rows(path), pool, stem_of(path), reading, remembered)

@@ -6,24 +6,29 @@ molecule is parsed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.options import Reading
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import kept_rows
-from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.graphs.features import Features
+from lookhops.graphs.indexing import spread, to_offsets
+from lookhops.graphs.targets import as_number, is_blank, pack_targets, read_target
 from lookhops.sources.molecule_rows import SmilesList
-from lookhops.sources.molecule_streams import MoleculeStream, SkippedMolecules
-from lookhops.sources.parsed_rows import MoleculeRows, open_molecule_rows
-from lookhops.sources.rdkit.features import ATOM_FEATURES
-from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
-from lookhops.sources.text_files import stem_of
+from lookhops.sources.molecule_streams import MoleculeStream
+from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
+from lookhops.sources.rdkit.parsing import Parsed
+from lookhops.sources.rdkit.workers import parsing_pool
 
-__all__ = ["SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
+#: What makes the features, by name and version.
+FEATURISER = "molecules-2"
 
 
 def from_smiles(
@@ -61,19 +66,17 @@ def from_smiles(
             raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
     rows = SmilesList(structures, names)
     with parsing_pool(0) as pool:
-        graphs = (
-            MoleculeStream(MoleculeRows(rows, pool, Reading(invalid=invalid)), name)
-            .read_all()
-            .graphs
-        )
+        graphs = MoleculeStream(rows, pool, name, Reading(invalid=invalid)).read_all().graphs
     if labels is None or all(map(is_blank, labels)):
         return graphs
     kept = kept_rows(graphs)
-    cells = [labels[row] for row in kept]
-    place = lambda number: rows.where(kept[number] + 1)  # noqa: E731
-    return replace(
-        graphs, **pack_targets([read_target("class", cells, classes=class_names, place=place)])
+    target = read_target(
+        "class",
+        [labels[row] for row in kept],
+        classes=class_names,
+        place=lambda number: rows.where(kept[number] + 1),
     )
+    return replace(graphs, **pack_targets([target]))
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
@@ -84,55 +87,46 @@ def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
     return class_names[value]
 
 
-def read_molecules(
-    path: Path | str,
-    reading: Reading = AS_USUAL,
-    *,
-    remembered: Reading = AS_USUAL,
-    processes: ParsingPool | int | None = 0,
-    need_targets: bool = True,
-    **options: Any,
-) -> Graphs:
-    """Graphs of the molecules in a ``.smi``, ``.csv`` or ``.sdf`` file.
-
-    By default the column of SMILES is called ``smiles``, ``canonical_smiles``, ``structure``, ...
-    (any case); classes stand in a column or data field ``class``, ``label``, ``y`` or ``target``
-    where there is one; a molecule is called by its ``id`` or ``name``, an SDF record's title, the
-    name after a SMILES, or the line (record) number.
-
-    Args:
-        path: The file: UTF-8 text.
-        reading: The columns, and what to do with molecules that do not parse.
-        remembered: Where ``reading`` names no column, these are looked for before the usual ones.
-        processes: Worker processes that parse molecules, none meaning one for each core; by default
-            this process does. A script that asks for some keeps what it runs below
-            ``if __name__ == "__main__"``, as for all of Python's processes. A pool of them is used
-            and left as it is.
-        need_targets: Whether a target that cannot be read is an error; else it stays a column.
-        options: Fields of ``reading`` to choose by their names.
-
-    Returns:
-        As :func:`from_smiles`; the other columns of the file are kept in ``columns`` too.
-    """
-    with parsing_pool(processes) as pool:
-        stream = open_molecules(Path(path), replace(reading, **options), remembered, pool)
-        return stream.read_all(need_targets).graphs
-
-
-def open_molecules(
-    path: Path, reading: Reading, remembered: Reading, pool: ParsingPool
-) -> MoleculeStream:
-    """The molecules of a file, to be read in parts or at once.
-
-    Args:
-        path: The file.
-        reading: The columns, and what to do with molecules.
-        remembered: Where ``reading`` names no column, these are looked for before the usual ones.
-        pool: Parses molecules.
-    """
-    return MoleculeStream(open_molecule_rows(path, reading, remembered, pool), stem_of(path))
-
-
 def feature_names() -> list[str]:
     """What each column of ``Graphs.x`` says: ``["element H", "element Li", ...]``."""
     return [f"{name} {value}" for name, values in ATOM_FEATURES.items() for value in values]
+
+
+def pack(parsed: Parsed, **fields: Any) -> Graphs:
+    """All molecules of which RDKit said something, with other fields of :class:`Graphs`."""
+    node_ptr = to_offsets(torch.from_numpy(parsed.atom_counts))
+    row_ptr = to_offsets(torch.from_numpy(parsed.degrees))
+    source = torch.from_numpy(parsed.neighbours)
+    graphs = Graphs(
+        node_ptr=node_ptr,
+        row_ptr=row_ptr,
+        source=source + spread(node_ptr[:-1], row_ptr[node_ptr], len(source)),
+        nodes=Features(
+            labels=torch.from_numpy(parsed.labels),
+            label_names=tuple(ATOM_FEATURES),
+            label_values=tuple(ATOM_FEATURES.values()),
+        ),
+        edges=Features(
+            labels=torch.from_numpy(parsed.edge_labels),
+            label_names=tuple(BOND_FEATURES),
+            label_values=tuple(BOND_FEATURES.values()),
+        ),
+        whole=Features(torch.from_numpy(parsed.descriptors), parsed.descriptor_names),
+        featuriser=FEATURISER,
+        **fields,
+    )
+    graphs.__dict__["is_undirected"] = graphs.__dict__["is_symmetric"] = True  # as just made
+    return graphs
+
+
+def as_column(cells: Sequence[str]) -> np.ndarray:
+    """Whole numbers or numbers where all cells are (an empty one is NaN), else the text."""
+    text = np.array(list(cells), dtype=object)
+    missing = [is_blank(cell) for cell in cells]
+    values = [math.nan if none else as_number(c) for c, none in zip(cells, missing, strict=True)]
+    if all(missing) or None in values:
+        return text
+    # Beyond 17 digits a whole number may not fit: it stays a float.
+    if all(cell.lstrip("+-").isdecimal() and len(cell) < 18 for cell in cells):
+        return text.astype(np.int64)
+    return np.array(values, dtype=np.float64)

@@ -19,7 +19,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Reading
 from lookhops.core.schema import AtLeast, read
 from lookhops.graphs.tables.table import Table, Tables
-from lookhops.sources.rows import Row, Rows
 from lookhops.sources.text_files import TextFile
 
 #: The column that joins the three tables: no feature has its name.
@@ -36,7 +35,7 @@ def read_node_link(path: Path, reading: Reading, remembered: Reading) -> Tables:
     """The graphs of a file as three tables."""
     graphs, nodes, edges = [], [], []
     directions: dict[bool, int] = {}
-    for number, (line,), *_ in NodeLinkRows(path).rows():
+    for number, line in _lines(path):
         graphs.append({LINE: number, **_about(line)})
         nodes += _entries(line["nodes"], number)
         edges += _entries(line.get("edges", line.get("links", [])), number)
@@ -75,37 +74,23 @@ def _names(graphs: list[dict[str, Any]]) -> dict[int, str]:
     return {graph[LINE]: str(graph[LINE]) for graph in graphs}
 
 
-class NodeLinkRows(Rows):
-    """The graphs of a file: a row is a line, and its only cell the graph as an object."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, ["graph"])
-        self.file = TextFile(path)
-
-    def rows(self) -> Iterator[Row]:
-        """A row for each line that is not blank."""
-        empty = True
-        with self.file.bytes() as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    empty = False
-                    yield Row(number, (self._graph(number, line),))
-        if empty:
-            raise self.file.empty()
-
-    def _graph(self, number: int, line: bytes) -> dict[str, Any]:
-        where = f"{self.origin}, {self.where(number)}"
-        try:
-            content = json.loads(line.decode("utf-8-sig"))
-            if b"\\u" in line:  # half of a surrogate pair is JSON, but no character
-                json.dumps(content, ensure_ascii=False).encode()
-        except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
-            raise LookHopsError(f"{where}: not JSON ({error}).") from error
-        try:
-            graph: dict[str, Any] = read(GRAPH, content)
-        except LookHopsError as error:
-            raise LookHopsError(f"{where}: not a graph ({error}); {FORM}.") from error
-        return graph
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The graph of each line that is not blank, and the line's number."""
+    file = TextFile(path)
+    with file.bytes() as lines:
+        filled = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        for number, line in file.not_empty(filled):
+            where = f"{path}, line {number}"
+            try:
+                content = json.loads(line.decode("utf-8-sig"))
+                if b"\\u" in line:  # half of a surrogate pair is JSON, but no character
+                    json.dumps(content, ensure_ascii=False).encode()
+            except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
+                raise LookHopsError(f"{where}: not JSON ({error}).") from error
+            try:
+                yield number, read(GRAPH, content)
+            except LookHopsError as error:
+                raise LookHopsError(f"{where}: not a graph ({error}); {FORM}.") from error
 
 
 def _about(line: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,10 +75,13 @@ class Rows(ABC):
     def rows(self) -> Iterator[Row]:
         """The rows from the first on."""
 
+    #: What is read as it goes, where the source is such a file.
+    file: Any = None
+
     @property
     def share(self) -> float | None:
         """How much of the source has been read, from 0 to 1; none where that is not known."""
-        return None
+        return None if self.file is None else self.file.share
 
     def where(self, number: int) -> str:
         """What to call the position of a row in messages."""
@@ -103,12 +107,10 @@ class TextTable(Rows):
     def __init__(self, path: Path) -> None:
         self.file, self.path = TextFile(path), path
         with self.file.bytes() as file:
-            lines = (line.removeprefix(BOM_UTF8).strip(b" \t\r\n,;") for line in file)
-            if not any(lines):
-                raise self.file.empty()
-        with self.file.bytes() as file:
             lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
-            first = next(line for line in lines if line)
+            first = next(filter(None, lines), b"")
+            if not any(line.strip(b" \t\r\n,;") for line in chain([first], lines)):
+                raise self.file.empty()
         named = SEPARATOR_LINE.fullmatch(first.rstrip(b"\r\n"))
         self.names_separator = named is not None
         self.separator = (
@@ -123,11 +125,6 @@ class TextTable(Rows):
         for name in self.head:
             if name and self.head.count(name) > 1:
                 raise LookHopsError(f"{path}, line {self.begin}: two columns are called {name!r}.")
-
-    @property
-    def share(self) -> float:
-        """How much of the file has been read, from 0 to 1."""
-        return self.file.share
 
     def rows(self) -> Iterator[Row]:
         """The rows below the header that are not blank, each with as many fields as the header."""

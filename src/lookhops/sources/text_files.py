@@ -7,12 +7,14 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO, TypeVar
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular, explained
 
+Item = TypeVar("Item")
 PARQUET, NODE_LINK = ".parquet", ".jsonl"
 TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET)
 #: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
@@ -97,6 +99,13 @@ class TextFile:
     def empty(self) -> LookHopsError:
         """The error that the file holds nothing."""
         return LookHopsError(f"{self.path}: the file is empty.")
+
+    def not_empty(self, rows: Iterator[Item]) -> Iterator[Item]:
+        """The rows of the file; a sentence where there are none."""
+        first = next(rows, None)
+        if first is None:
+            raise self.empty()
+        yield from chain([first], rows)
 
 
 class _Bounded(io.RawIOBase):

@@ -130,12 +130,11 @@ class GraphReader(options.Reading):
             return self.load(source, remembered, need_targets)
         from lookhops.sources.molecule_rows import SmilesLines
         from lookhops.sources.molecule_streams import MoleculeStream
-        from lookhops.sources.parsed_rows import MoleculeRows
         from lookhops.sources.rdkit.workers import parsing_pool
 
         chosen, rows = self.or_remembered(remembered), SmilesLines(stdin_lines(), STDIN)
         with warnings_as_lines(), parsing_pool(0) as pool:
-            stream = MoleculeStream(MoleculeRows(rows, pool, chosen), STDIN)
+            stream = MoleculeStream(rows, pool, STDIN, chosen)
             return stream.read_all(need_targets).graphs
 
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from lookhops.cli.shared.reading import GraphReader
     from lookhops.core.row_files import RowFile
     from lookhops.models.predictor import Predictor
-    from lookhops.sources.parsed_rows import MoleculeRows
-    from lookhops.sources.parts import Part, Stream
+    from lookhops.sources.molecule_streams import MoleculeStream
     from lookhops.sources.rdkit.workers import ParsingPool
+    from lookhops.sources.streams import Part, Stream
 
 #: Parts that are computed side by side on the CPU: each has steps that keep one core busy.
 AT_ONCE = 2
@@ -78,42 +78,44 @@ def opened(
     with ParsingPool(Parsing(), streaming.processes) as pool, warnings_as_lines():
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
-        rows = None if streaming.resume else _begun(model, reading, source, pool)
+        begun = None if streaming.resume else _begun(model, reading, source, pool)
         try:
-            load(device, "lookhops.models.predictor", "lookhops.sources.molecule_streams")
+            load(device, "lookhops.models.predictor", "lookhops.sources.molecules")
             from lookhops.models.predictor import Predictor
 
             predictor = Predictor(model, device)
-            stream = _open_stream(reading, source, predictor, pool, rows)
+            stream = _open_stream(reading, source, predictor, pool, begun)
             stream.features = predictor.encoding.feature_names
             yield predictor, stream
         finally:
-            if rows is not None:
-                rows.close()
+            if begun is not None:
+                begun.close()
 
 
 def _begun(
     model: Path, reading: GraphReader, source: str, pool: ParsingPool
-) -> MoleculeRows | None:
-    """The rows of a file of molecules, which are parsed from now on.
+) -> MoleculeStream | None:
+    """The molecules of a file, which are parsed from now on.
 
     None where the source is no such file, or where that or the model cannot be read: it is opened
     again when the model is there, and then refused with the reason.
     """
     from lookhops.core.files import read_json
     from lookhops.core.options import MOLECULES, Reading
-    from lookhops.sources.parsed_rows import kind_of_rows, open_molecule_rows, streams
+    from lookhops.sources.molecule_rows import come_in_parts, kind_of_rows
+    from lookhops.sources.molecule_streams import open_molecules
 
     path = Path(source).expanduser()
     with suppress(Exception):
         remembered = Reading.from_dict(read_json(model / "config.json")["reading"])
         remembered = replace(remembered, invalid="skip")
-        if kind_of_rows(path, reading, remembered) == MOLECULES and streams(path, reading):
+        molecules = kind_of_rows(path, reading, remembered) == MOLECULES
+        if molecules and come_in_parts(path, reading):
             reading.check(source, MOLECULES)
             chosen = reading.or_remembered(remembered)
-            rows = open_molecule_rows(path, chosen, remembered, pool)
-            rows.begin()
-            return rows
+            stream = open_molecules(path, chosen, remembered, pool)
+            stream.begin()
+            return stream
     return None
 
 
@@ -122,27 +124,25 @@ def _open_stream(
     source: str,
     predictor: Predictor,
     pool: ParsingPool,
-    begun: MoleculeRows | None,
+    begun: MoleculeStream | None,
 ) -> Stream:
     """A source in parts: molecules as they are read, packed graphs from their mapped file.
 
     Rows that give no graph are left out with their reason, unless an error is asked for.
     How the model's graphs were read is how these are, where nothing is chosen.
     """
+    from lookhops.sources.graph_streams import GraphStream
     from lookhops.sources.loading import open_stream
     from lookhops.sources.molecule_rows import SmilesLines
     from lookhops.sources.molecule_streams import MoleculeStream
-    from lookhops.sources.parsed_rows import MoleculeRows
-    from lookhops.sources.parts import GraphStream
-    from lookhops.sources.text_files import stem_of
 
     if begun is not None:
-        return MoleculeStream(begun, stem_of(Path(source)))
+        return begun
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     if source == "-":
         rows = SmilesLines(stdin_lines(), STDIN)
         chosen = reading.or_remembered(remembered)
-        return MoleculeStream(MoleculeRows(rows, pool, chosen), STDIN)
+        return MoleculeStream(rows, pool, STDIN, chosen)
     if not source.strip():
         raise LookHopsError("Name the graphs: a file, a folder or a data set.")
     stream = open_stream(source, reading, remembered, pool, reading.data_dir)

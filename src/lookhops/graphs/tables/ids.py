@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,10 @@ import pandas as pd
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import agreeing, counted
-from lookhops.graphs.tables.table import IdColumns, Table, Tables
+from lookhops.graphs.tables.table import Table, Tables
+
+#: Of each table its columns of ids, by option: :meth:`Tables.id_columns`.
+IdColumns = Mapping[str, Mapping[str, str | None]]
 
 
 def numbered(columns: Sequence[pd.Series | None]) -> tuple[list[np.ndarray | None], pd.Index]:
@@ -44,15 +47,17 @@ class GraphNumbers:
     @classmethod
     def of(cls, tables: Tables, columns: IdColumns) -> GraphNumbers:
         """The graphs of all tables; of a table of graphs, exactly its rows."""
-        table = tables.graphs
-        sources = ((tables.nodes, columns.nodes_graph), (tables.edges, columns.edges_graph))
-        others = [source.ids(name) if source and name else None for source, name in sources]
-        first = None if table is None else table.ids(columns.graph)
-        (listed, *of_rows), ids = numbered([first, *others])
+        table, sources = tables.graphs, (tables.nodes, tables.edges)
+        (listed, *of_rows), ids = numbered(
+            [
+                None if one is None else one.ids(columns[name]["graph_column"])
+                for name, one in (("graphs", table), ("nodes", sources[0]), ("edges", sources[1]))
+            ]
+        )
         if table is None or listed is None:
             return cls(ids, *of_rows)
         refuse_repeated(table, listed, lambda row: f"graph {str(ids[listed[row]])!r}")
-        for (source, _), of_row in zip(sources, of_rows, strict=True):
+        for source, of_row in zip(sources, of_rows, strict=True):
             if source is None or of_row is None:
                 continue
             unknown = of_row >= len(listed)
@@ -87,8 +92,9 @@ class Nodes:
     def of(cls, tables: Tables, columns: IdColumns, graphs: GraphNumbers) -> Nodes:
         """The nodes of the table, where it says their graphs; else the ends of the edges."""
         table, edges = tables.nodes, tables.edges
-        first = None if table is None else table.ids(columns.node)
-        second, third = edges.ids(columns.source), edges.ids(columns.target)
+        ends_of = columns["edges"]
+        first = None if table is None else table.ids(columns["nodes"]["node_column"])
+        second, third = edges.ids(ends_of["source_column"]), edges.ids(ends_of["target_column"])
         (listed, *both), ids = numbered([first, second, third])
         ends = np.stack([end for end in both if end is not None])
         if table is not None and listed is not None and graphs.of_node is not None:

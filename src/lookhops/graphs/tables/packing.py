@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lookhops.core.column_finder import called, listed
+from lookhops.core.column_finder import LABEL_NAMES, called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import names_in
 from lookhops.core.words import agreeing, counted
@@ -20,11 +20,10 @@ from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import Texts
 from lookhops.graphs.tables.features import table_features
 from lookhops.graphs.tables.ids import GraphNumbers, Nodes
-from lookhops.graphs.tables.table import IdColumns, Table, Tables, holds_decimals
+from lookhops.graphs.tables.table import Table, Tables, holds_decimals
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 
-LABEL_NAMES = ("class", "label", "y", "target")
-#: The same in a table of nodes or edges, where a target is something else.
+#: Usual names of a label in a table of nodes or edges, where a target is something else.
 ROW_LABEL_NAMES = ("class", "label", "y")
 
 
@@ -53,7 +52,7 @@ class Packed:
 def packed(tables: Tables) -> Packed:
     """The graphs of tables; see :meth:`Graphs.from_tables`."""
     tables.check()
-    columns = IdColumns.of(tables)
+    columns = tables.id_columns()
     graphs = GraphNumbers.of(tables, columns)
     nodes = Nodes.of(tables, columns, graphs)
     source, target = nodes.ends
@@ -70,7 +69,7 @@ def packed(tables: Tables) -> Packed:
     label = Label.of(tables, graphs)
     known: dict[str, Any] = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
     if tables.graphs is not None:
-        unused = {columns.graph, "id", label.name if label else None}
+        unused = {columns["graphs"]["graph_column"], "id", label.name if label else None}
         known |= {
             name: _plain(tables.graphs.frame[name].iloc[kept])
             for name in tables.graphs.names
@@ -82,8 +81,8 @@ def packed(tables: Tables) -> Packed:
         "source": torch.from_numpy(source),
         "target": torch.from_numpy(target),
         "nodes_per_graph": torch.from_numpy(counts[kept]),
-        "nodes": _features(tables, tables.nodes, columns.of_nodes, label, nodes.row),
-        "edges": _features(tables, tables.edges, columns.of_edges, label, row),
+        "nodes": _features(tables, tables.nodes, columns["nodes"].values(), label, nodes.row),
+        "edges": _features(tables, tables.edges, columns["edges"].values(), label, row),
         "columns": known,
         "node_ids": Texts.of(nodes.ids.astype(str).tolist()).take(nodes.id),
         "skipped": skipped,

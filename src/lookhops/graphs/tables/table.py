@@ -27,6 +27,15 @@ ID_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "nodes": {"graph_column": GRAPH_NAMES, "node_column": NODE_NAMES},
     "graphs": {"graph_column": (*GRAPH_NAMES, "id", "name")},
 }
+#: Those without which a table says nothing, and what they say. The graph of an edge may be known
+#: from its nodes.
+NEEDED = (
+    ("edges", "source_column", "where an edge begins"),
+    ("edges", "target_column", "where an edge ends"),
+    ("edges", "graph_column", "to which graph an edge belongs"),
+    ("nodes", "node_column", "which node a row is"),
+    ("graphs", "graph_column", "which graph a row is"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +62,10 @@ class Table:
         where = self.where(int(row))
         return f"{self.origin}, {where}" if self.origin else where
 
-    def ids(self, column: str) -> pd.Series:
+    def ids(self, column: str | None) -> pd.Series | None:
         """A column of ids, whole numbers or texts; an id that is missing is refused by its row."""
+        if column is None:
+            return None
         ids = self.frame[column]
         missing = ids.isna().to_numpy()
         if not pd.api.types.is_numeric_dtype(ids):
@@ -116,15 +127,26 @@ class Tables:
         finder = ColumnFinder(table.origin, self.reading, self.remembered)
         return finder.find(table.names, option, usual, strict=False)
 
-    def id_column(self, name: str, option: str, what: str = "") -> str | None:
-        """The column of ids of one table, or none; an error where ``what`` says what it holds."""
-        table, usual = getattr(self, name), ID_NAMES[name][option]
-        found = self.find(table, option, usual)
-        if table is not None and found is None and what:
-            raise LookHopsError(
-                f"{table.origin}: no column says {what}; the columns are {listed(table.names)}. "
-                f"Call one {usual[0]!r}, or name it with {option} (--{option.replace('_', '-')})."
-            )
+    def id_columns(self) -> dict[str, dict[str, str | None]]:
+        """Of each table its columns of ids, by option; none where there is no such column."""
+        found = {
+            name: {
+                option: self.find(getattr(self, name), option, usual)
+                for option, usual in options.items()
+            }
+            for name, options in ID_NAMES.items()
+        }
+        graph_of_node = found["nodes"]["graph_column"]
+        for name, option, what in NEEDED:
+            table = getattr(self, name)
+            known = (name, option) == ("edges", "graph_column") and graph_of_node
+            if table is not None and found[name][option] is None and not known:
+                usual = ID_NAMES[name][option][0]
+                raise LookHopsError(
+                    f"{table.origin}: no column says {what}; the columns are "
+                    f"{listed(table.names)}. Call one {usual!r}, or name it with {option} "
+                    f"(--{option.replace('_', '-')})."
+                )
         return found
 
     def check(self) -> None:
@@ -142,50 +164,6 @@ class Tables:
                         f"{option.name} (--{option.name.replace('_', '-')}): no column is called "
                         f"{wanted!r}. The columns are, in {columns}."
                     )
-
-
-@dataclass(frozen=True)
-class IdColumns:
-    """Names of the columns of ids; empty where there is no such table.
-
-    Args:
-        source: Of edges: the first end.
-        target: Of edges: the second end.
-        edges_graph: Of edges: the graph, or none where the nodes say it.
-        node: Of nodes: the id.
-        nodes_graph: Of nodes: the graph, or none where a node is the same in every graph.
-        graph: Of graphs: the id.
-    """
-
-    source: str
-    target: str
-    edges_graph: str | None
-    node: str
-    nodes_graph: str | None
-    graph: str
-
-    @property
-    def of_edges(self) -> tuple[str | None, ...]:
-        """Those of the table of edges."""
-        return self.source, self.target, self.edges_graph
-
-    @property
-    def of_nodes(self) -> tuple[str | None, ...]:
-        """Those of the table of nodes."""
-        return self.node, self.nodes_graph
-
-    @classmethod
-    def of(cls, tables: Tables) -> IdColumns:
-        """Those with the names that were chosen, remembered or usual."""
-        find = tables.id_column
-        edges_graph, nodes_graph = (find(name, "graph_column") for name in ("edges", "nodes"))
-        source = find("edges", "source_column", "where an edge begins")
-        target = find("edges", "target_column", "where an edge ends")
-        if not nodes_graph and not edges_graph:
-            find("edges", "graph_column", "to which graph an edge belongs")
-        node = find("nodes", "node_column", "which node a row is")
-        graph = find("graphs", "graph_column", "which graph a row is")
-        return cls(source or "", target or "", edges_graph, node or "", nodes_graph, graph or "")
 
 
 # -------------------------------------------------------------------- what a user has

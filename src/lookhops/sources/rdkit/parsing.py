@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from textwrap import shorten
 from typing import Any
@@ -94,18 +94,7 @@ class Parsed:
     @classmethod
     def failed(cls, reason: str, how: Parsing) -> Parsed:
         """One molecule that does not parse."""
-        names = descriptor_names(how.descriptors)
-        nothing = np.zeros((0, len(names)), np.float32)
-        return cls(
-            1,
-            np.zeros(0, np.int64),
-            [],
-            [],
-            *AtomsAndBonds().arrays(),
-            [(0, reason)],
-            nothing,
-            names,
-        )
+        return replace(parse([], how), count=1, failures=[(0, reason)])
 
     @classmethod
     def join(cls, parts: Sequence[Parsed]) -> Parsed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
@@ -17,6 +17,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.columns import SAME
 from lookhops.graphs.targets import is_blank
+from lookhops.sources.splits.split import PARTS, divide, labelled
 
 
 def codes_of(values: Iterable[object]) -> Tensor:
@@ -93,7 +94,7 @@ def scaffolds(graphs: Graphs) -> Tensor:
     return codes_of(found)
 
 
-def joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+def joined_groups(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     """Groups that keep together what either keeps together."""
     if first is None or second is None:
         return second if first is None else first
@@ -125,7 +126,45 @@ def folds_of_groups(groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
     return place[code]
 
 
-# -------------------------------------------------------------------- times
+# -------------------------------------------------------------------- parts that a column names
+
+#: What a column may call the parts.
+WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+
+
+def named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
+    """The parts that a column names; where it names no validation part, ``train`` stays open."""
+    column = column_of(graphs, name, f"--split column:{name}")
+    found: dict[str, list[int]] = {part: [] for part in PARTS}
+    for number, value in enumerate(column):
+        word = WORDS.get(str(value).strip().lower())
+        if word is None:
+            raise LookHopsError(
+                f"{graphs.name}: {str(value)!r} in the column {name!r} is no part; a part is "
+                "called train, val or test."
+            )
+        found[word].append(number)
+    for part in ("train", "test"):
+        if not found[part]:
+            raise LookHopsError(f"{graphs.name}: the column {name!r} names no {part} part.")
+    parts = {part: torch.tensor(numbers) for part, numbers in found.items() if numbers}
+    if "val" not in parts:
+        del parts["train"]
+    return parts
+
+
+def parts_in_time(graphs: Graphs, name: str, fractions: Sequence[float]) -> dict[str, Tensor]:
+    """The earliest graphs to train on, the latest to test on; those of one time stay together."""
+    known = labelled(graphs)
+    times = times_of(graphs, name, known)
+    groups = torch.zeros(len(graphs), dtype=torch.long)
+    groups[known] = times.unique(return_inverse=True)[1]
+    order = known[times.argsort(stable=True)]
+    return dict(zip(PARTS, divide(order, fractions, PARTS, groups, in_order=True), strict=True))
 
 
 def times_of(graphs: Graphs, name: str, which: Tensor) -> Tensor:

@@ -15,19 +15,20 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol, parse_split
-from lookhops.core.words import counted
+from lookhops.core.words import agreeing, counted, joined
 from lookhops.graphs import Graphs
+from lookhops.graphs.targets import one_target_each
 from lookhops.sources.splits.groups import (
     codes_of,
     column_of,
     folds_of_groups,
-    joined,
+    joined_groups,
+    named_parts,
+    parts_in_time,
     same_graphs,
     scaffolds,
     smiles_of,
-    times_of,
 )
-from lookhops.sources.splits.remarks import rare_classes, shared_graphs
 from lookhops.sources.splits.split import (
     PARTS,
     Split,
@@ -41,12 +42,6 @@ from lookhops.sources.splits.split import (
 
 #: Kinds of splits that a column decides.
 NAMED = ("group", "time", "column")
-#: What a column may call the parts.
-WORDS = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-    **dict.fromkeys(("test", "testing"), "test"),
-}
 
 
 class Kept(NamedTuple):
@@ -177,46 +172,15 @@ def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
         if fixed:
             raise LookHopsError(f"{protocol.split} names the test part already: leave out --test.")
         if kind == "time":
-            fixed = _parts_in_time(graphs, name, protocol.fractions)
+            fixed = parts_in_time(graphs, name, protocol.fractions)
         else:
-            fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
+            fixed, stratify = named_parts(graphs, name), has_classes(graphs)
     if fixed and protocol.folds:
         raise LookHopsError("Folds are all tested on in turn: leave out --folds or the test part.")
     same, known = same_graphs(graphs), labelled(graphs)
     if same is not None and test is not None:  # what is tested on is not trained on
         known = known[~torch.isin(same, same[test])[known]]
-    return Kept(known, stratify, joined(groups, same), fixed)
-
-
-def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
-    """The parts that a column names; where it names no validation part, ``train`` stays open."""
-    column = column_of(graphs, name, f"--split column:{name}")
-    found: dict[str, list[int]] = {part: [] for part in PARTS}
-    for number, value in enumerate(column):
-        word = WORDS.get(str(value).strip().lower())
-        if word is None:
-            raise LookHopsError(
-                f"{graphs.name}: {str(value)!r} in the column {name!r} is no part; a part is "
-                "called train, val or test."
-            )
-        found[word].append(number)
-    for part in ("train", "test"):
-        if not found[part]:
-            raise LookHopsError(f"{graphs.name}: the column {name!r} names no {part} part.")
-    parts = {part: torch.tensor(numbers) for part, numbers in found.items() if numbers}
-    if "val" not in parts:
-        del parts["train"]
-    return parts
-
-
-def _parts_in_time(graphs: Graphs, name: str, fractions: Sequence[float]) -> dict[str, Tensor]:
-    """The earliest graphs to train on, the latest to test on; those of one time stay together."""
-    known = labelled(graphs)
-    times = times_of(graphs, name, known)
-    groups = torch.zeros(len(graphs), dtype=torch.long)
-    groups[known] = times.unique(return_inverse=True)[1]
-    order = known[times.argsort(stable=True)]
-    return dict(zip(PARTS, divide(order, fractions, PARTS, groups, in_order=True), strict=True))
+    return Kept(known, stratify, joined_groups(groups, same), fixed)
 
 
 def _draw(
@@ -267,3 +231,78 @@ def _partition(graphs: Graphs, folds: int, kept: Kept, repetition: int) -> list[
     except ValueError as error:
         raise LookHopsError(f"{graphs.name}: {folds} folds cannot be made ({error}).") from error
     return [kept.labelled[torch.from_numpy(part)] for part in parts]
+
+
+# -------------------------------------------------------------------- what is worth a warning
+
+PART_NAMES = {"train": "training", "val": "validation", "test": "test"}
+#: A class with fewer graphs than this in a part is worth a warning, which names so many classes.
+FEW, SHOWN = 5, 5
+
+
+def shared_graphs(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
+    """How many graphs of another part are the same as one in the training part; the most.
+
+    Parts that are drawn share none; those that the user gave are left as they are.
+    """
+    same, known = same_graphs(graphs), labelled(graphs)
+    if same is None:
+        return []
+    said, total, differ = [], 0, False
+    for part in ("test", "val"):
+        counts = []
+        for split in splits:
+            tested, trained = (n[torch.isin(n, known)] for n in (getattr(split, part), split.train))
+            counts.append((int(torch.isin(same[tested], same[trained]).sum()), len(tested)))
+        count, size = max(counts)
+        differ |= len(set(counts)) > 1
+        if count:
+            said.append(f"{count:,} of {counted(size, f'{PART_NAMES[part]} graph')}")
+            total += count
+    if not said:
+        return []
+    most = ", the most of all splits" if differ else ""
+    verb = agreeing(total, "is", "are")
+    return [
+        f"{joined(said)} {verb} in the training part too{most}: on those a model looks too good"
+    ]
+
+
+def rare_classes(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
+    """Classes of which a part has none, or fewer than five graphs; the fewest."""
+    several = len(graphs.targets) > 1
+    said = [
+        f"{one.targets[0].name} {few}" if several else few
+        for one in one_target_each(graphs)
+        for few in _rare_of_target(one, splits)
+    ]
+    if not said:
+        return []
+    more = (
+        f" and {counted(len(said) - SHOWN, 'class', 'classes')} more" if len(said) > SHOWN else ""
+    )
+    least = ", the least of all splits" if len(splits) > 1 else ""
+    what = f"fewer than five graphs of a class in a part{least}: "
+    return [what + ", ".join(said[:SHOWN]) + more]
+
+
+def _rare_of_target(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
+    """Classes of the one target of these graphs that a part has few of, with how many."""
+    if not has_classes(graphs):
+        return []
+    counts = {
+        name: torch.stack([_class_counts(graphs, getattr(one, part)) for one in splits]).amin(0)
+        for part, name in PART_NAMES.items()
+    }
+    said = []
+    for number, name in enumerate(graphs.class_names):
+        few = [f"{part} {n}" for part, each in counts.items() if (n := int(each[number])) < FEW]
+        said += [f"{name!r} ({', '.join(few)})"] if few else []
+    return said
+
+
+def _class_counts(graphs: Graphs, part: Tensor) -> Tensor:
+    """How many graphs of each class a part has; those without a class are not counted."""
+    assert graphs.y is not None
+    y = graphs.y.cpu()[part]
+    return y[y >= 0].bincount(minlength=len(graphs.class_names))

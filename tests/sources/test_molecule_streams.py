@@ -11,9 +11,10 @@ import pytest
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.sources.molecule_rows import SmilesList
-from lookhops.sources.parsed_rows import MoleculeRows, ReadAhead, open_molecule_rows
+from lookhops.sources.molecule_streams import MoleculeStream, open_molecules
 from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
+from lookhops.sources.streams import ReadAhead
 
 SKIP = Reading(invalid="skip")
 
@@ -41,11 +42,11 @@ def test_no_more_items_are_taken_than_may_wait():
 def test_rows_that_were_begun_are_the_same():
     smiles = ["CCO", "C(", "CC.O", ""] * 300
     with ParsingPool(Parsing(), 1) as pool:
-        begun = MoleculeRows(SmilesList(smiles), pool, SKIP)
+        begun = MoleculeStream(SmilesList(smiles), pool, "few", SKIP)
         begun.begin()
         found = list(begun.parsed())
         begun.close()
-        plain = list(MoleculeRows(SmilesList(smiles), pool, SKIP).parsed())
+        plain = list(MoleculeStream(SmilesList(smiles), pool, "few", SKIP).parsed())
     for (rows, parsed), (wanted, known) in zip(found, plain, strict=True):
         assert rows == wanted
         assert (parsed.smiles, parsed.failures) == (known.smiles, known.failures)
@@ -55,7 +56,7 @@ def test_a_file_that_breaks_off_is_refused_where_it_is_asked_for(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("smiles,x\n" + "C,1\n" * 600 + "N\n")
     with ParsingPool(Parsing(), 1) as pool:
-        rows = open_molecule_rows(path, SKIP, AS_USUAL, pool)
+        rows = open_molecules(path, SKIP, AS_USUAL, pool)
         rows.begin()
         with pytest.raises(LookHopsError, match="line 602: 1 fields"):
             list(rows.parsed())
@@ -64,7 +65,7 @@ def test_a_file_that_breaks_off_is_refused_where_it_is_asked_for(tmp_path):
 
 def test_neither_pytorch_nor_pandas_is_loaded_for_rows():
     code = (
-        "import sys, lookhops.sources.parsed_rows\n"
+        "import sys, lookhops.sources.molecule_streams\n"
         "print({'torch', 'pandas'} & set(sys.modules) or 'neither')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

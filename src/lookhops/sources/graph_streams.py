@@ -1,0 +1,115 @@
+"""Graphs that are all here, in parts."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lookhops.core.arrays import Array
+from lookhops.graphs import Graphs, Skipped, Target, in_input_order
+from lookhops.graphs.choosing import slice_of
+from lookhops.graphs.targets import target_columns
+from lookhops.sources.streams import PART, Part, Stream
+from lookhops.sources.targets import target_cells
+
+#: Rows that are written out at a time where they are passed over.
+BLOCK = 4096
+#: Graphs of a part on a GPU: more than of molecules, which take longer to parse than to answer.
+GPU_GRAPHS = 131_072
+#: Nodes of a part at most, in the mean.
+NODES = 4_000_000
+
+
+class GraphStream(Stream):
+    """Graphs that are all here, or mapped from a file, in parts.
+
+    Args:
+        graphs: The graphs.
+        source: What they were read from; by default rows say what each graph is called, what else
+            is known of it, and its targets.
+        cells: What each row of the source says, those that gave no graph too.
+    """
+
+    def __init__(
+        self, graphs: Graphs, source: Stream | None = None, cells: Sequence[Sequence[Any]] = ()
+    ) -> None:
+        self.graphs, self.start = graphs, 0
+        self._given = None if source is None else cells
+        known = _known_columns(graphs) if source is None else (source.head, source.types)
+        super().__init__(graphs.name, *known)
+        #: How many rows there are, those that gave no graph among them.
+        self.total = len(graphs) + len(graphs.skipped)
+
+    def skip(self, count: int) -> Iterator[Sequence[Any]]:
+        """Pass over as many rows as are asked for; what each of them says."""
+        end = min(self.start + count, self.total)
+        while self.start < end:
+            for row in self.cells(self.start, min(self.start + BLOCK, end)):
+                self.start += 1
+                yield row
+
+    def parts(self, size: int) -> Iterator[Part]:
+        """The rows that follow, so many at a time."""
+        while self.start < self.total:
+            first, after = self.start, min(self.start + size, self.total)
+            self.start = after
+            chosen, skipped = self._range(first, after)
+            graphs = replace(slice_of(self.graphs, chosen.start, chosen.stop), skipped=skipped)
+            yield Part(graphs, self.cells(first, after), _labels(graphs), after / self.total)
+
+    def part_size(self, on_cpu: bool) -> int:
+        """How many rows are worth working on at a time, of graphs of this size."""
+        fitting = NODES * len(self.graphs) // max(self.graphs.num_nodes, 1)
+        return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
+
+    def cells(self, first: int = 0, after: int | None = None) -> Sequence[Sequence[Any]]:
+        """What rows say: those from ``first`` to before ``after``, by default all."""
+        after = self.total if after is None else after
+        if self._given is not None:
+            return self._given[first:after]
+        chosen, skipped = self._range(first, after)
+        ids = self.graphs.columns.get("id", np.arange(len(self.graphs)))[chosen]
+        others = [column[chosen] for key, column in self.graphs.columns.items() if key != "id"]
+        others += [target_cells(*known) for known in _other_targets(self.graphs, chosen)]
+        known = zip(map(str, ids.tolist()), *(one.tolist() for one in others), strict=True)
+        blank = [None] * len(others)
+        return in_input_order([*known], [(one.id, *blank) for one in skipped], skipped)
+
+    def _range(self, first: int, after: int) -> tuple[slice, tuple[Skipped, ...]]:
+        """The graphs of some rows, and the rows among them that gave none, numbered from 0."""
+        skipped = self.graphs.skipped
+        low, high = (bisect_left(skipped, row, key=lambda one: one.row) for row in (first, after))
+        gone = (one._replace(row=one.row - first) for one in skipped[low:high])
+        return slice(first - low, after - high), tuple(gone)
+
+
+def _known_columns(graphs: Graphs) -> tuple[list[str], list[Any]]:
+    """Names and types of the columns that say what is known of each graph."""
+    columns = {key: column.dtype for key, column in graphs.columns.items() if key != "id"}
+    for target, values in _other_targets(graphs, slice(0)):
+        columns[target.name] = target_cells(target, values).dtype
+    types = [None if kind.kind not in "biuf" else kind for kind in columns.values()]
+    return ["id", *columns], [None, *types]
+
+
+def _other_targets(graphs: Graphs, chosen: slice) -> list[tuple[Target, Array]]:
+    """The targets of some graphs that are not among the columns too, with their values."""
+    known = [] if graphs.y is None else target_columns(graphs.y[chosen], graphs.targets)
+    return [(target, values) for target, values in known if target.name not in graphs.columns]
+
+
+def _labels(graphs: Graphs) -> list[str]:
+    """The one target of each row as text, where graphs have one; of skipped rows nothing."""
+    none = [""] * len(graphs.skipped)
+    if graphs.y is None or len(graphs.targets) != 1:
+        return [""] * len(graphs) + none
+    [target] = target_columns(graphs.y, graphs.targets)
+    cells = target_cells(*target).tolist()
+    known = [
+        cell if isinstance(cell, str) else "" if cell != cell else repr(cell) for cell in cells
+    ]
+    return in_input_order(known, none, graphs.skipped)
