@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import isnan
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,7 +18,6 @@ from lookhops.encoding.columns import Columns, Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.columns import completed
-from lookhops.graphs.edges import as_known
 
 #: Names of a number of edges that is their weight: it multiplies them, and is no feature.
 WEIGHTS = ("weight", "edge_weight")
@@ -136,8 +135,7 @@ class Encoding:
         for owner, own in found.items():
             for note in own.notes(CALLED[owner], sides[owner] or Columns()):
                 warnings.warn(f"{graphs.name}: {note}", ReadOtherwise, stacklevel=3)
-        changed: dict[str, Any] = {owner: own.features for owner, own in found.items()}
-        return as_known(graphs, replace(graphs, **changed))
+        return graphs.changed(**{owner: own.features for owner, own in found.items()})
 
     def check_weights(self, graphs: Graphs) -> None:
         """Refuse weights of edges that are below zero or blank."""

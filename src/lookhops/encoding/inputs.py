@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import names_in
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
-from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import as_number, is_blank, target_columns
 from lookhops.sources.molecule_rows import SMILES_NAMES
 
@@ -68,7 +67,7 @@ class Packer:
                 )
         others = {name: own for name, own in graphs.columns.items() if not called(name, columns)}
         whole = graphs.whole.without(columns)
-        return as_known(graphs, replace(graphs, whole=whole, columns=others | columns))
+        return graphs.changed(whole=whole, columns=others | columns)
 
     def _packed(self, given: Any) -> Graphs:
         """Graphs without what stands beside them."""

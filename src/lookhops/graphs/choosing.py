@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.graphs.edges import as_known
 from lookhops.graphs.features import OWNERS, join_features
 from lookhops.graphs.indexing import elements_of, join_texts, spread, take, to_offsets
 
@@ -58,8 +57,8 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
     row_ptr = graphs.row_ptr.new_full((nodes + 1,), edges)
     row_ptr[:-1] = graphs.row_ptr.index_select(0, node) - spread(edge_shift, node_ptr, nodes)
     source = graphs.source.index_select(0, edge) - spread(node_shift, edge_ptr, edges)
-    chosen = replace(
-        graphs,
+    _ = graphs.is_undirected  # found out once for all choices
+    return graphs.changed(
         node_ptr=node_ptr,
         row_ptr=row_ptr,
         source=source,
@@ -71,8 +70,6 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
         node_ids=None,
         skipped=(),
     )
-    _ = graphs.is_undirected  # found out once for all choices
-    return as_known(graphs, chosen)
 
 
 def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
@@ -83,8 +80,7 @@ def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
     node, end = graphs.node_ptr[[first, after]].tolist()
     edge, last = graphs.row_ptr[[node, end]].tolist()
     nodes, edges, chosen = slice(node, end), slice(edge, last), slice(first, after)
-    found = replace(
-        graphs,
+    return graphs.changed(
         node_ptr=graphs.node_ptr[first : after + 1] - node,
         row_ptr=graphs.row_ptr[node : end + 1] - edge,
         source=graphs.source[edges] - node,
@@ -96,7 +92,6 @@ def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
         node_ids=None if graphs.node_ids is None else graphs.node_ids.cut(node, end),
         skipped=(),
     )
-    return as_known(graphs, found)
 
 
 def concatenate(parts: Sequence[Graphs]) -> Graphs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from torch import Tensor
 from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
-from lookhops.graphs.edges import as_known
 from lookhops.graphs.features import BLANK, Features, Names, beside
 from lookhops.graphs.targets import PLAINLY, as_number, is_blank, meant_as_number
 
@@ -62,7 +60,7 @@ def with_features(
                 f"{graphs.name}: no model can read {why}; leave it out of features (--features)."
             )
         warnings.warn(f"{graphs.name}: no features, as no model can read {why}.", stacklevel=2)
-    return as_known(graphs, replace(graphs, whole=beside(graphs.whole, found.packed())))
+    return graphs.changed(whole=beside(graphs.whole, found.packed()))
 
 
 def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:

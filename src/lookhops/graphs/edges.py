@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, spread, stable_argsort
+from lookhops.graphs.choosing import slice_of
+from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -32,38 +32,9 @@ def graph_ranges(graphs: Graphs, most: int = BLOCK) -> Iterator[tuple[int, int]]
         first = after
 
 
-@dataclass(frozen=True, eq=False)
-class EdgeBlock:
-    """The edges of a block of graphs, whose nodes are numbered from 0.
-
-    Args:
-        row_ptr: Edge offsets of the target nodes.
-        source: Source node of each edge.
-        edges: Where these edges stand among all.
-    """
-
-    row_ptr: Tensor
-    source: Tensor
-    edges: slice
-
-    @property
-    def num_nodes(self) -> int:
-        """Nodes of the block."""
-        return self.row_ptr.numel() - 1
-
-    @cached_property
-    def target(self) -> Tensor:
-        """Target node of each edge."""
-        return segment_of(self.row_ptr, self.source.numel())
-
-
-def edge_blocks(graphs: Graphs, most: int = BLOCK) -> Iterator[EdgeBlock]:
-    """The edges of all graphs, block by block; arguments as for :func:`graph_ranges`."""
-    for first, after in graph_ranges(graphs, most):
-        node, end = graphs.node_ptr[[first, after]].tolist()
-        edges = slice(*graphs.edge_ptr[[first, after]].tolist())
-        rows = graphs.row_ptr[node : end + 1] - edges.start
-        yield EdgeBlock(rows, graphs.source[edges] - node, edges)
+def graph_blocks(graphs: Graphs, most: int = BLOCK) -> Iterator[Graphs]:
+    """All graphs, block by block; arguments as for :func:`graph_ranges`."""
+    return (slice_of(graphs, *span) for span in graph_ranges(graphs, most))
 
 
 def undirected(graphs: Graphs) -> Graphs:
@@ -91,20 +62,12 @@ def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
     return order, (graphs.edge_index - start)[:, order]
 
 
-def as_known(graphs: Graphs, found: Graphs) -> Graphs:
-    """``found``, whose edges are some or all of these: what is known of them holds there too."""
-    for known in ("is_undirected", "is_symmetric"):
-        if graphs.__dict__.get(known):
-            found.__dict__[known] = True
-    return found
-
-
 def go_both_ways(graphs: Graphs) -> bool:
     """Whether every edge is there in both directions; see :attr:`Graphs.is_undirected`."""
-    return all(_is_own_transpose(block) for block in edge_blocks(graphs))
+    return all(map(_is_own_transpose, graph_blocks(graphs)))
 
 
-def _is_own_transpose(block: EdgeBlock) -> bool:
+def _is_own_transpose(block: Graphs) -> bool:
     if block.source.device.type == "cpu":  # SciPy transposes without a sort
         from scipy.sparse import csr_array
 
@@ -124,10 +87,9 @@ def _is_own_transpose(block: EdgeBlock) -> bool:
 
 def have_equal_features(graphs: Graphs) -> bool:
     """Whether edges that go both ways have the same features both ways."""
-    features = graphs.edges.tensors.values()
-    for block in edge_blocks(graphs) if features else ():
+    for block in graph_blocks(graphs) if graphs.edges.width else ():
         back = stable_argsort(pair_keys(block.target, block.source, block.num_nodes))
-        pairs = ((own[block.edges], own[block.edges][back]) for own in features)
+        pairs = ((own, own[back]) for own in block.edges.tensors.values())
         if not all(bool(torch.isclose(*pair, 0, 0, equal_nan=True).all()) for pair in pairs):
             return False
     return True
@@ -136,7 +98,7 @@ def have_equal_features(graphs: Graphs) -> bool:
 def number_of_pairs(graphs: Graphs) -> int:
     """Pairs of nodes with an edge in one direction or both."""
     found = 0
-    for block in edge_blocks(graphs):
+    for block in graph_blocks(graphs):
         low, high = block.source.minimum(block.target), block.source.maximum(block.target)
         found += pair_keys(low, high, block.num_nodes).unique().numel()
     return found

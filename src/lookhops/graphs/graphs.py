@@ -205,7 +205,7 @@ class Graphs:
         for owner, features in self.features.items():
             names = [name for name in features.tensors if f"{owner}.{name}" in tensors]
             changed[owner] = features.with_tensors({n: tensors[f"{owner}.{n}"] for n in names})
-        return replace(self, **changed)
+        return self.changed(**changed)
 
     def __repr__(self) -> str:
         return (
@@ -236,10 +236,20 @@ class Graphs:
         for index in order.to(self.device).split(min(size, count)) if count else ():
             yield choosing.gather(self, index)
 
+    def changed(self, **fields: Any) -> Graphs:
+        """The same graphs, or some of them, with other fields.
+
+        Edges that went both ways still do: it is not found out again.
+        """
+        found = replace(self, **fields)
+        for known in ("is_undirected", "is_symmetric"):
+            if self.__dict__.get(known):
+                found.__dict__[known] = True
+        return found
+
     def to(self, device: torch.device | str) -> Graphs:
         """The same graphs with their tensors on ``device``."""
-        moved = {name: tensor.to(device) for name, tensor in self.tensors.items()}
-        return edge_lists.as_known(self, self.with_tensors(moved))
+        return self.with_tensors({name: own.to(device) for name, own in self.tensors.items()})
 
     def undirected(self) -> Graphs:
         """Every edge in both directions, once; self-loops stay.
@@ -251,7 +261,7 @@ class Graphs:
 
     def without_edge_features(self) -> Graphs:
         """The same graphs, of whose edges nothing is known but that they are there."""
-        return edge_lists.as_known(self, replace(self, edges=NO_FEATURES))
+        return self.changed(edges=NO_FEATURES)
 
     def with_features(
         self,

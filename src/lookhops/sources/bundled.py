@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from random import Random
@@ -34,7 +33,6 @@ from lookhops.core.files import write_text
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
-from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import pack_targets, read_target, target_columns
 from lookhops.sources.molecule_streams import open_molecules
 from lookhops.sources.rdkit.workers import parsing_pool
@@ -62,7 +60,7 @@ def load_solubility(descriptors: str = "fast") -> Graphs:
     assert graphs.y is not None
     [(target, values)] = target_columns(graphs.y, graphs.targets)
     ordered = read_target("class", target_cells(target, values), classes=SOLUBILITY_CLASSES)
-    return as_known(graphs, replace(graphs, **pack_targets([ordered])))
+    return graphs.changed(**pack_targets([ordered]))
 
 
 def transfer_tables(cases: int = CASES, seed: int = 0) -> dict[str, list[tuple[Any, ...]]]:

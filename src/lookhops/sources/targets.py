@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs, Target
-from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import (
     KINDS,
     NUMBERS,
@@ -167,7 +166,7 @@ def _with_targets(
                 continue
         columns.pop(found)
     packed = pack_targets(chosen) if chosen else {"y": None, "targets": ()}
-    return as_known(graphs, replace(graphs, columns=columns, **packed))
+    return graphs.changed(columns=columns, **packed)
 
 
 def _names(text: str, graphs: Graphs) -> list[str]:
