@@ -88,5 +88,5 @@ def test_blanks_and_rows_that_graphs_carry():
     assert (first.name, first.cells, first.kind) == ("target 0", [0.5, None, 2.0], "numbers")
     assert (second.name, second.cells, second.kind) == ("target 1", [1, None, 3.0], "auto")
     several[0].graph["y"] = [1, 2, 3]
-    with pytest.raises(LookHopsError, match="row of 2"):
+    with pytest.raises(LookHopsError, match="row of 3"):
         own_targets(several)
