@@ -37,7 +37,7 @@ from lookhops.learners.targets import (
     side_by_side,
 )
 from lookhops.neighbourhoods import graph_totals
-from lookhops.sources.rdkit.descriptors import fast_descriptors
+from lookhops.sources.rdkit.descriptors import FAST
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 
@@ -218,7 +218,7 @@ class DescriptorLearner(RowLearner):
         """
         columns = encoding.encode_whole(graphs)
         parts = [] if columns is None else [columns.double()]
-        if encoding.whole is None or not {*fast_descriptors()} & {*encoding.whole.numbers}:
+        if encoding.whole is None or not {*FAST} & {*encoding.whole.numbers}:
             parts.insert(0, _totals(graphs, encoding))
         largest = torch.finfo(torch.float32).max
         rows: Array = torch.cat(parts, 1).clamp(-largest, largest).float().double().cpu().numpy()
