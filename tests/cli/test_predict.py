@@ -101,6 +101,31 @@ def test_an_unlike_graph_is_warned_about(lookhops, model, tmp_path):
     assert "A coverage is between 0 and 1, not 90" in err
 
 
+def test_neighbours(lookhops, model, tmp_path):
+    """Columns for each, also where the first rows give no graph; the same as JSON and Parquet."""
+    lines = ["C(", "CCO ethanol", "c1ccccc1 benzene"]
+    (tmp_path / "mine.smi").write_text("\n".join(lines) + "\n")
+    ask = ["predict", model, tmp_path / "mine.smi", "--neighbours", "2"]
+    code, out, err = lookhops(*ask)
+    assert code == 0, err
+    found = rows(out)
+    assert [row["neighbour_1"] == "" for row in found] == [True, False, False]
+    _, out, _ = lookhops(*ask, "--json")
+    for row, record in list(zip(found, json.loads(out), strict=True))[1:]:
+        assert len(record["neighbours"]) == 2
+        for rank, one in enumerate(record["neighbours"], 1):
+            assert row[f"neighbour_{rank}"] == one["id"]
+            assert row[f"neighbour_{rank}_smiles"] == one["smiles"]
+            assert row[f"neighbour_{rank}_target"] == one["target"]
+            assert float(row[f"neighbour_{rank}_similarity"]) == pytest.approx(
+                one["similarity"], abs=1e-3
+            )
+        assert record["neighbours"][0]["similarity"] == record["similarity"]
+    code, _, err = lookhops(*ask[:-1], "-2")
+    assert code == 2
+    assert "-2" in err
+
+
 def test_folders_of_earlier_versions_say_less(lookhops, model, tmp_path):
     (model / "reference.safetensors").unlink()
     (tmp_path / "mine.smi").write_text("CCO ethanol\n")
@@ -354,11 +379,11 @@ def interrupt_the_third_part(monkeypatch):
     monkeypatch.setattr("lookhops.sources.streams.PART", 100)
     answer, asked = Predictor.predict, []
 
-    def interrupted(self, graphs, coverage):
+    def interrupted(self, graphs, **options):
         asked.append(len(graphs))
         if len(asked) == 3:
             raise KeyboardInterrupt
-        return answer(self, graphs, coverage)
+        return answer(self, graphs, **options)
 
     monkeypatch.setattr(Predictor, "predict", interrupted)
     return asked
@@ -396,7 +421,7 @@ def test_nothing_is_said_to_be_kept_where_nothing_was_written(
 ):
     from lookhops.models.predictor import Predictor
 
-    def interrupted(self, graphs, coverage):
+    def interrupted(self, graphs, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Predictor, "predict", interrupted)

@@ -9,6 +9,7 @@ from lookhops.models.predictor import Predictor
 from lookhops.models.reference import Reference
 from lookhops.sources.loading import load
 from lookhops.sources.splits import split
+from lookhops.tasks import task_of
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def graphs():
 @pytest.fixture(scope="module")
 def reference(graphs):
     values = [np.random.default_rng(0).random((20, 2)), np.random.default_rng(1).random(15)]
-    return Reference.of(graphs, [split(graphs, 11)], {11: values})
+    return Reference.of(graphs, task_of(graphs), [split(graphs, 11)], {11: values})
 
 
 def test_graphs_are_found_in_their_part(graphs, reference):
@@ -39,7 +40,7 @@ def test_the_limit_is_learnt_from_the_validation_part(graphs, reference):
 
 
 def test_it_comes_back_from_its_tensors(graphs, reference):
-    again = Reference.from_tensors(reference.tensors())
+    again = Reference.from_tensors(reference.tensors(), task_of(graphs))
     assert again.limit == reference.limit
     assert np.array_equal(again.index.nearest(graphs), reference.index.nearest(graphs))
     assert np.array_equal(again.part_of(graphs), reference.part_of(graphs))

@@ -89,6 +89,23 @@ def test_sections_come_in_the_order_of_reading(report, model_folder):
     assert "--data" in section(alone, "looked").blocks[0].text
 
 
+def test_training_graphs_stand_beside_what_they_are_like(report, molecules, tmp_path):
+    """Below pictures of shares and of pooling; in a table where there are no pictures."""
+    for card in section(report, "looked").blocks[0].cards:
+        assert card.like.count("; similarity 0") + card.like.count("; similarity 1.00") == 3
+    for picture in section(report, "shares").blocks[0].pictures:
+        assert picture.lines[-1].startswith("Like ")
+    named = replace(molecules, columns={**molecules.columns, "id": np.arange(150).astype(str)})
+    train_into(tmp_path, named, "mean", Protocol(seeds=(11, 22)))
+    alike = section(report_on(tmp_path, named), "alike").blocks[0]
+    classes = dict(zip(named.ids, (molecules.class_names[y] for y in molecules.y), strict=True))
+    for name, measured, like in alike.rows:
+        assert measured == classes[name]
+        others = [re.fullmatch(r"(\d+) \((.*); similarity .*\)", one).groups() for one in like]
+        assert len(others) == 3
+        assert all(other != name and said == classes[other] for other, said in others)
+
+
 def test_every_chart_is_valid_plotly_with_words_and_numbers(report, tasks):
     found = look_report(look(tasks, max_k=3, per_class=True).to_dict(), graph_counts(tasks))
     every = [*charts(report), *charts(found)]

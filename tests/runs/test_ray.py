@@ -105,7 +105,7 @@ def test_workers_train_one_model_as_one_process_does(model):
 
 def test_workers_answer_a_stream_in_its_order(model):
     graphs, *_, folder, _ = model
-    answers = RayAnswers(GraphStream(graphs), folder, "cpu", 0.9, workers=2)
+    answers = RayAnswers(GraphStream(graphs), folder, "cpu", {"coverage": 0.9}, workers=2)
     found = [(len(part.graphs), answers.answer(part)) for part in answers.parts(25)]
     here = Predictor(folder, "cpu").predict(graphs)
     assert [size for size, _ in found] == [25, 25, 10]

@@ -68,9 +68,12 @@ def tasks():
 def test_the_same_records_and_rows_as_the_command(service, molecule_model, lookhops, tmp_path):
     source = tmp_path / "input.csv"
     source.write_text(TABLE)
-    _, printed, _ = lookhops("predict", molecule_model, source, "--json", "--coverage", 0.8)
+    ask = ["--coverage", 0.8, "--neighbours", 2]
+    _, printed, _ = lookhops("predict", molecule_model, source, "--json", *ask)
     kind = {"content_type": "text/csv"}
-    asked = service.post("/v1/predict?coverage=0.8", TABLE, accept="application/json", **kind)
+    asked = service.post(
+        "/v1/predict?coverage=0.8&neighbours=2", TABLE, accept="application/json", **kind
+    )
     assert asked.status == 200
     assert close(json.loads(printed), asked.json()["answers"])
     assert asked.json()["answers"][1] == {
@@ -151,6 +154,7 @@ def test_explanations_call_nodes_by_their_ids(service, tasks):
         ({"smiles": []}, 400, "there are no molecules"),
         ({"smiles": ["C"], "ids": ["a", "b"]}, 400, "There are 1 SMILES but 2 ids."),
         ({"smiles": ["C"], "coverage": 1.5}, 400, "A coverage is between 0 and 1, not 1.5."),
+        ({"smiles": ["C"], "neighbours": -1}, 400, "neighbours: input should be greater"),
         ({"smiles": ["C"], "model": "other"}, 404, "No model is called 'other'; there are 2"),
         ({"smiles": ["C"], "model": "tasks"}, 400, "the model was trained on hops-1"),
         ({"smiles": ["C"], "graphs": []}, 400, "there is smiles and graphs"),
@@ -257,18 +261,21 @@ def test_jobs(service, molecule_model, lookhops, tmp_path):
     source = tmp_path / "my file.csv"
     rows = [f"m{number},{'C' * (1 + number % 30)}O" for number in range(300)]
     source.write_text("\n".join(["id,smiles", *rows, "bad,C1"]) + "\n")
-    begun = service.post("/v1/jobs?name=my%20file.csv&coverage=0.8", source.read_bytes())
+    asked = "/v1/jobs?name=my%20file.csv&coverage=0.8&neighbours=1"
+    begun = service.post(asked, source.read_bytes())
     assert begun.status == 202
     assert (begun.json()["state"], begun.json()["name"]) == ("reading", "my-file.csv")
     at = f"/v1/jobs/{begun.json()['id']}"
     table = service.get(f"{at}/result")
-    _, printed, _ = lookhops("predict", molecule_model, source, "--coverage", 0.8)
+    ask = ["--coverage", 0.8, "--neighbours", 1]
+    _, printed, _ = lookhops("predict", molecule_model, source, *ask)
     assert table.content.decode().splitlines() == printed.splitlines()
     assert "my-file-answers.csv" in table.headers["content-disposition"]
     state = service.get(at).json()
     assert (state["state"], state["done"], state["total"]) == ("done", 300, 300)
     records = service.get(f"{at}/result?limit=3", accept="application/json").json()["answers"]
-    alone = service.post("/v1/predict", {"smiles": ["CO", "CCO", "CCCO"], "coverage": 0.8})
+    some = {"smiles": ["CO", "CCO", "CCCO"], "coverage": 0.8, "neighbours": 1}
+    alone = service.post("/v1/predict", some)
     assert close(numbers(alone.json()["answers"]), numbers(records))
     assert service.ask("DELETE", at).status == 204
     assert service.get(at).status == service.get(f"{at}/result").status == 404
@@ -349,7 +356,9 @@ def test_the_description_has_examples_that_work(service):
     operation = described["paths"]["/v1/predict"]["post"]
     assert set(operation["responses"]) == {"200", "400", "401", "404", "413", "415", "422", "503"}
     content = operation["requestBody"]["content"]
-    assert "coverage" in content["application/json"]["schema"]["properties"]
+    assert {"coverage", "neighbours"} <= set(content["application/json"]["schema"]["properties"])
+    parameters = {own["name"] for own in described["paths"]["/v1/jobs"]["post"]["parameters"]}
+    assert "neighbours" in parameters
 
 
 def test_there_is_no_example_where_columns_have_no_names():

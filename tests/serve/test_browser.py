@@ -92,6 +92,9 @@ def test_pasted_smiles_with_answer_uncertainty_picture_and_warning(page):
     assert "90 % set: " in said.replace("\u00a0", " ")
     assert "of the networks agree" in said
     assert "unlike" not in said
+    rows = ethanol.find_elements(By.CSS_SELECTOR, ".neighbours tbody tr")
+    assert len(rows) == 3
+    assert all(row.text.split()[-2] in ("low", "medium", "high") for row in rows)
     assert ethanol.find_element(By.CSS_SELECTOR, ".because").text
     assert "skipped" in broken.text
     assert strange.find_element(By.CSS_SELECTOR, "h3").text == "<b>strange</b>"

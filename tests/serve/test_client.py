@@ -55,8 +55,10 @@ def test_a_file_with_progress(address, tmp_path):
     path.write_text("".join(f"{'C' * (1 + i % 20)} m{i}\n" for i in range(400)))
     told = []
     with Client(address) as client:
-        table = client.predict_file(path, progress=lambda *at: told.append(at), every=0.02)
+        note = lambda *at: told.append(at)  # noqa: E731
+        table = client.predict_file(path, neighbours=1, progress=note, every=0.02)
         assert len(table.splitlines()) == 401
+        assert "neighbour_1_similarity" in table.splitlines()[0]
         assert told[-1] == (400, 400)
         with pytest.raises(LookHopsError, match=r"bad\.smi"):
             client.predict_file(_written(tmp_path / "bad.smi", "\n"))

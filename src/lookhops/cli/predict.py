@@ -53,6 +53,7 @@ def predict(
     source: Input,
     device: str = "auto",
     coverage: float = 0.9,
+    neighbours: int = 0,
     output: Path | None = None,
     plugin: Plugins = None,
     as_json: Json = False,
@@ -74,6 +75,8 @@ def predict(
     beside the output, and `--resume` goes on with it.
 
     Args:
+        neighbours: How many of the most similar training graphs are given with each answer, each
+            with its name, what was measured of it and its similarity.
         output: File to write, .csv or .parquet; by default standard output, as CSV.
     """
     if streaming.resume and output is None:
@@ -85,12 +88,13 @@ def predict(
     with opened(model, device, reading, source, streaming) as (predictor, stream):
         if stopped := predictor.checkpoint.config.get("stopped"):
             warn(f"{model}: {stopped}")
+        predictor.check_neighbours(neighbours)
         weights = predictor.checkpoint.config["weights_sha256"]
-        made_by = [weights, coverage, source, stream.head]
+        made_by = [weights, coverage, neighbours, source, stream.head]
         begun = growing(output, stream, made_by, streaming.resume) if output else None
         with begun or nullcontext() as file:
             summary = Summary(predictor, resumed=bool(file and file.rows))
-            told = Told(stream.head, coverage, file, as_json, summary)
+            told = Told(stream.head, coverage, neighbours, file, as_json, summary)
             _answer(stream, predictor, device, streaming, told)
         if as_json:
             print_json(told.records)
@@ -103,14 +107,15 @@ def _answer(
     stream: Stream, predictor: Predictor, device: str, streaming: Prediction, told: Told
 ) -> None:
     """Answer all parts of a stream, here or on a cluster."""
+    asked: dict[str, Any] = {"coverage": told.coverage, "neighbours": told.neighbours}
     if streaming.ray is None:
         answer, here = predictor.predict, predictor.device
-        work_through(stream, here, lambda p: answer(p.graphs, told.coverage), told.write)
+        work_through(stream, here, lambda p: answer(p.graphs, **asked), told.write)
         return
     from lookhops.models.ray import RayAnswers
 
     folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
-    answered = RayAnswers(stream, folder, device, told.coverage, *cluster)
+    answered = RayAnswers(stream, folder, device, asked, *cluster)
     work_through(answered, predictor.device, answered.answer, told.write, at_once=1)
 
 
@@ -129,6 +134,7 @@ class Told:
 
     head: list[str]
     coverage: float
+    neighbours: int
     file: RowFile | None
     as_json: bool
     summary: Summary

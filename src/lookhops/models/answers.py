@@ -14,6 +14,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.row_files import write_csv
 from lookhops.graphs import Graphs, in_input_order
+from lookhops.models.neighbours import Neighbours
 from lookhops.sources.graph_streams import GraphStream
 from lookhops.tasks.answers import Column, TargetAnswers, rowwise
 
@@ -48,12 +49,14 @@ class Predictions:
         similarity: To the most similar training graph, from 0 to 1, shape (g); none where the
             model has no reference to compare with.
         limit: Graphs below this similarity are unlike those that the model was trained on.
+        neighbours: The most similar training graphs, where they were asked for.
     """
 
     ids: list[str]
     targets: tuple[TargetAnswers, ...]
     similarity: Array | None = None
     limit: float = 0.0
+    neighbours: Neighbours | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -73,6 +76,8 @@ class Predictions:
         if self.similarity is not None:
             found["similarity"] = float(self.similarity[graph])
             found["unlike"] = bool(self.unlike[graph])
+        if self.neighbours is not None:
+            found["neighbours"] = self.neighbours.records(graph)
         return found
 
     def part(self, chosen: slice) -> Predictions:
@@ -159,7 +164,7 @@ def answer_columns(
         names.append(free_name(name, head))
         own = values.tolist() if isinstance(values, np.ndarray) else values
         if as_text and written:
-            own = [written % value for value in own]
+            own = ["" if value != value else written % value for value in own]
         own = in_input_order(own, blank, graphs.skipped)
         made.append(np.array(own, dtype=float) if written and not as_text else own)
     reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
@@ -178,7 +183,7 @@ def _answered(answers: Predictions, coverage: float) -> dict[str, Column]:
         found |= {f"{target.name}_{key}" if several else key: own[key] for key in own}
     if answers.similarity is not None:
         found["similarity"] = answers.similarity, "%.3f"
-    return found
+    return found | ({} if answers.neighbours is None else answers.neighbours.columns())
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

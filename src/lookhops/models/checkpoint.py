@@ -126,7 +126,7 @@ def _load(folder: Path) -> Checkpoint:
         )
     keys = {seed: f"{run_key(seed, 0)}.{FITTED}" for seed in members}
     fitted = {seed: tensors[key] for seed, key in keys.items() if key in tensors}
-    reference = _read_reference(folder, config)
+    reference = _read_reference(folder, config, task)
     return Checkpoint(folder, config, learner, encoding, task, members, fitted, reference)
 
 
@@ -146,7 +146,7 @@ def _members(config: Mapping[str, Any]) -> dict[int, int]:
     return seeds | ({FINAL: last["members"]} if last else {})
 
 
-def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None:
+def _read_reference(folder: Path, config: Mapping[str, Any], task: Task) -> Reference | None:
     """What new graphs are compared with, if the folder has it."""
     path = folder / REFERENCE
     if not current(path).is_file():
@@ -157,4 +157,5 @@ def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None
             f"{path}: not what {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or remove the file."
         )
-    return Reference.from_tensors(unpack_tensors(content, path)[0])
+    with located(str(path)):
+        return Reference.from_tensors(unpack_tensors(content, path)[0], task)

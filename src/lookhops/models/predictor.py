@@ -21,6 +21,7 @@ from lookhops.learners.network import ensemble_of
 from lookhops.models.answers import Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model
 from lookhops.models.embedding import BITS, Embeddings, folded
+from lookhops.models.neighbours import MOST_NEIGHBOURS, Neighbours
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
 from lookhops.tasks.conformal import COVERAGE
@@ -83,16 +84,20 @@ class Predictor:
         return MemberInputs(whole, first.encoding, first.preprocessing)
 
     @torch.inference_mode()
-    def predict(self, graphs: Graphs, coverage: float = COVERAGE) -> Predictions:
+    def predict(
+        self, graphs: Graphs, coverage: float = COVERAGE, neighbours: int = 0
+    ) -> Predictions:
         """What the models of all seeds answer together, and how sure that is.
 
         Args:
             graphs: The graphs.
             coverage: The probability with which the truth is to be in its conformal set or
                 interval.
+            neighbours: How many of the most similar training graphs are given with each answer.
         """
         if not 0 < coverage < 1:
             raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
+        self.check_neighbours(neighbours)
         whole = self.whole(graphs)
         outputs = self.outputs_of(whole, self.checkpoint.answering)
         each = torch.stack([self._calibrated(own, seed) for seed, own in outputs.items()])
@@ -116,8 +121,48 @@ class Predictor:
         reference = self.checkpoint.reference
         if reference is None:
             return Predictions(graphs.ids, targets)
+        if neighbours:
+            like = self._neighbours(whole, neighbours)
+            return Predictions(graphs.ids, targets, like.similarity[:, 0], reference.limit, like)
         near = reference.index.nearest(whole.graphs, whole.codes_of(HOPS))
         return Predictions(graphs.ids, targets, near, reference.limit)
+
+    def neighbours(self, graphs: Graphs, count: int = 3) -> Neighbours:
+        """The training graphs that each graph is most similar to, and what was measured of them.
+
+        Args:
+            graphs: The graphs.
+            count: How many of each; fewer where there were not so many.
+        """
+        self.check_neighbours(count)
+        return self._neighbours(self.whole(graphs), count)
+
+    @property
+    def knows_neighbours(self) -> bool:
+        """Whether the folder keeps names and targets of training graphs."""
+        reference = self.checkpoint.reference
+        return reference is not None and reference.known is not None
+
+    def check_neighbours(self, count: int) -> None:
+        """Refuse a number of neighbours that cannot be given, or a folder that has none."""
+        if not 0 <= count <= MOST_NEIGHBOURS:
+            raise LookHopsError(
+                f"The number of neighbours is from 1 to {MOST_NEIGHBOURS}, or 0 for none, not "
+                f"{count}."
+            )
+        if count and not self.knows_neighbours:
+            raise LookHopsError(
+                f"{self.checkpoint.folder}: does not keep names and targets of its training "
+                "graphs, as folders of this version do: train again to see neighbours."
+            )
+
+    def _neighbours(self, whole: PreparedGraphs, count: int) -> Neighbours:
+        reference = self.checkpoint.reference
+        assert reference is not None
+        assert reference.known is not None
+        codes = whole.codes_of(HOPS)
+        similarity, number = reference.index.most_similar(whole.graphs, count, codes)
+        return reference.known.of_numbers(number, similarity, self.checkpoint.task)
 
     def _regions(
         self,

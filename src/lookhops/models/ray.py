@@ -35,16 +35,16 @@ class AnsweringWorker:
     Args:
         folder: The model's folder, on a disk that the workers share.
         device: Where it answers.
-        coverage: As for :meth:`~lookhops.models.Predictor.predict`.
+        asked: Further arguments of :meth:`~lookhops.models.Predictor.predict`.
     """
 
-    def __init__(self, folder: Path, device: str, coverage: float) -> None:
-        self.predictor, self.coverage = Predictor(folder, device), coverage
+    def __init__(self, folder: Path, device: str, asked: Mapping[str, Any]) -> None:
+        self.predictor, self.asked = Predictor(folder, device), asked
 
     def __call__(self, rows: dict[str, Any]) -> dict[str, Any]:
         """The answers to some parts, as bytes."""
         parts: Iterator[Graphs] = map(pickle.loads, rows["graphs"])
-        found = [self.predictor.predict(graphs, self.coverage) for graphs in parts]
+        found = [self.predictor.predict(graphs, **self.asked) for graphs in parts]
         return {"number": rows["number"], "answers": [pickle.dumps(own) for own in found]}
 
 
@@ -55,7 +55,7 @@ class RayAnswers(Stream):
         stream: The source.
         folder: The model's folder, on a disk that the workers share.
         device: Where workers answer: ``cuda`` takes a GPU for each.
-        coverage: As for :meth:`~lookhops.models.Predictor.predict`.
+        asked: Further arguments of :meth:`~lookhops.models.Predictor.predict`.
         workers: How many.
         address: The cluster; none starts one on this machine.
     """
@@ -65,14 +65,14 @@ class RayAnswers(Stream):
         stream: Stream,
         folder: Path | str,
         device: str,
-        coverage: float,
+        asked: Mapping[str, Any],
         workers: int,
         address: str | None = None,
     ) -> None:
         super().__init__(stream.name, stream.head, stream.types)
         self.stream, self.workers, self.address = stream, workers, address
         self.options: dict[str, Any] = {
-            "fn_constructor_args": (Path(folder).absolute(), device, coverage),
+            "fn_constructor_args": (Path(folder).absolute(), device, asked),
             "batch_size": 1,
             **({"num_gpus": 1} if device.startswith("cuda") else {"num_cpus": 1}),
         }

@@ -11,8 +11,11 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.graphs import Graphs
+from lookhops.models.neighbours import Known
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
+from lookhops.neighbourhoods.similarity import sample
 from lookhops.sources.splits import Split
+from lookhops.tasks import Task
 from lookhops.training.randomness import FINAL
 
 #: Share of the validation graphs that are called unlike the training graphs.
@@ -36,6 +39,7 @@ class Reference:
         limit: 99 of 100 validation graphs are at least so similar to their training part.
         scores: For each seed and target, how far the truth of its validation graphs is from its
             answers (:mod:`lookhops.tasks.conformal`).
+        known: Names and targets of the graphs in the index; none in an older folder.
     """
 
     train: Tensor
@@ -43,11 +47,13 @@ class Reference:
     index: SimilarityIndex
     limit: float
     scores: Mapping[int, Sequence[Array]]
+    known: Known | None = None
 
     @classmethod
     def of(
         cls,
         graphs: Graphs,
+        task: Task,
         splits: Sequence[Split],
         scores: Mapping[int, Sequence[Array]],
         ignores_edges: bool = False,
@@ -56,6 +62,7 @@ class Reference:
 
         Args:
             graphs: All graphs.
+            task: What was asked of them.
             splits: Of each seed.
             scores: Of each seed and target.
             ignores_edges: Whether the model looks at nothing that edges carry: then graphs are
@@ -67,12 +74,14 @@ class Reference:
         train, val = (_all([getattr(split, part) for split in splits]) for part in ("train", "val"))
         seen = hashes[train].unique()
         held = hashes[val].unique()
+        indexed = sample(graphs, train)
         return cls(
             seen,
             held[~torch.isin(held, seen)],
-            SimilarityIndex.of(graphs, train),
+            SimilarityIndex.of(graphs, indexed),
             _limit(graphs, splits[:LEARNT_FROM]),
             scores,
+            Known.of(graphs, task, indexed),
         )
 
     def scores_of(self, seed: int) -> Sequence[Array]:
@@ -102,6 +111,7 @@ class Reference:
             "codes": self.index.codes,
             "offsets": self.index.offsets,
             "limit": torch.tensor(self.limit, dtype=torch.float64),
+            **({} if self.known is None else self.known.tensors()),
             **{
                 f"{SCORES}{seed}.{target}": torch.from_numpy(values)
                 for seed, each in self.scores.items()
@@ -110,15 +120,15 @@ class Reference:
         }
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Reference:
-        """The reference that :meth:`tensors` gave."""
+    def from_tensors(cls, tensors: Mapping[str, Tensor], task: Task) -> Reference:
+        """The reference that :meth:`tensors` gave, of a model of this task."""
         index = SimilarityIndex(tensors["codes"], tensors["offsets"])
         scores: dict[int, list[Array]] = {}
         own = [name.split(".")[1:] for name in tensors if name.startswith(SCORES)]
         for seed, target in sorted((int(seed), int(target)) for seed, target in own):
             scores.setdefault(seed, []).append(tensors[f"{SCORES}{seed}.{target}"].numpy())
-        limit = float(tensors["limit"])
-        return cls(tensors["train"], tensors["val"], index, limit, scores)
+        limit, known = float(tensors["limit"]), Known.from_tensors(tensors, len(index), task)
+        return cls(tensors["train"], tensors["val"], index, limit, scores, known)
 
 
 def _all(parts: Sequence[Tensor]) -> Tensor:

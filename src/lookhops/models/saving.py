@@ -101,7 +101,7 @@ def save_model(
         if run.predictions  # else its training was stopped before its time
     }
     ignores_edges = learner_in(settings).ignores_edges
-    reference = Reference.of(graphs, [run.split for run in every], scores, ignores_edges)
+    reference = Reference.of(graphs, task, [run.split for run in every], scores, ignores_edges)
     written = {
         WEIGHTS: pack_tensors(_weights(every, task), {"format": FORMAT}),
         HISTORY: history_csv(runs).encode(),

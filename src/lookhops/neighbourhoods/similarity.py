@@ -53,33 +53,53 @@ class SimilarityIndex:
 
     @classmethod
     def of(cls, graphs: Graphs, chosen: Tensor | None = None) -> SimilarityIndex:
-        """The index of (chosen) graphs; of very many a sample of them, always the same one."""
-        nodes = graphs.nodes_per_graph.cpu().long()
-        chosen = torch.arange(len(graphs)) if chosen is None else chosen.cpu()
-        if int(nodes[chosen].sum()) * (HOPS + 1) > MOST_CODES:
-            order = torch.randperm(len(chosen), generator=torch.Generator().manual_seed(0))
-            sizes = nodes[chosen[order]].cumsum(0) * (HOPS + 1)
-            chosen = chosen[order[: max(int((sizes <= MOST_CODES).sum()), 1)].sort().values]
-        return cls(*_codes(graphs.select(chosen)))
+        """The index of (chosen) graphs; of very many, of :func:`sample`."""
+        return cls(*_codes(graphs.select(sample(graphs, chosen))))
 
     def nearest(self, graphs: Graphs, codes: Tensor | None = None) -> Array:
         """Similarity of each graph to the most similar one in the index, float32, shape (g)."""
-        device, on_cpu = graphs.device, graphs.device.type == "cpu"
         if not len(self):
             return np.zeros(len(graphs), np.float32)
+        found = [each.amax(1) for each in self._similarities(graphs, codes)]
+        return torch.cat([torch.zeros(0, device=graphs.device), *found]).cpu().numpy()
+
+    def most_similar(
+        self, graphs: Graphs, count: int, codes: Tensor | None = None
+    ) -> tuple[Array, Array]:
+        """The most similar graphs of the index, of equals those that come first.
+
+        Args:
+            graphs: The graphs.
+            count: How many of the index; fewer where it has not so many.
+            codes: Of the graphs, where they are known.
+
+        Returns:
+            Similarities, float32, from the highest, and numbers in the index, shape (g, count).
+        """
+        last = len(self) - 1
+        found = [torch.zeros(0, min(count, len(self)), dtype=torch.int64, device=graphs.device)]
+        for each in self._similarities(graphs, codes):
+            # The bits of positive floats are in their order; below them stands which comes first.
+            before = torch.arange(last, -1, -1, device=each.device)
+            keys = (each.view(torch.int32).long() << 32) + before
+            found.append(keys.topk(found[0].shape[1]).values)
+        keys = torch.cat(found).cpu()
+        similarity = (keys >> 32).int().view(torch.float32)
+        return similarity.numpy(), (last - (keys & 0xFFFFFFFF)).numpy()
+
+    def _similarities(self, graphs: Graphs, codes: Tensor | None) -> Iterator[Tensor]:
+        """Similarities to all graphs of the index, some graphs at a time, shape (step, index)."""
+        device, on_cpu = graphs.device, graphs.device.type == "cpu"
         codes, offsets = _codes(graphs, codes)
         if device not in self._postings:
             rows = self._rows(self.codes.to(device), self.offsets.to(device))
             self._postings[device] = Postings.of(rows, CPU_DENSE if on_cpu else DENSE)
         sizes, own_sizes = offsets.diff().float(), self.offsets.to(device).diff().float()
-        found = [torch.zeros(0, device=device)]
         step = max((CPU_CHUNK if on_cpu else CHUNK) // len(self), 1)
         for start, shared in self._postings[device].shared(self._rows(codes, offsets), step):
             either = sizes[start : start + len(shared), None] + own_sizes
             either -= shared
-            shared /= either.clamp_(min=1)
-            found.append(shared.amax(1))
-        return torch.cat(found).cpu().numpy()
+            yield shared.div_(either.clamp_(min=1))
 
     @cached_property
     def _postings(self) -> dict[torch.device, Postings]:
@@ -96,6 +116,17 @@ class SimilarityIndex:
         here = known[place] == codes if len(known) else torch.zeros_like(codes, dtype=torch.bool)
         before = to_offsets(here.long())
         return SparseRows(place[here], before[offsets], len(known))
+
+
+def sample(graphs: Graphs, chosen: Tensor | None = None) -> Tensor:
+    """Numbers of the (chosen) graphs that an index holds: all, or always the same of very many."""
+    nodes = graphs.nodes_per_graph.cpu().long()
+    chosen = torch.arange(len(graphs)) if chosen is None else chosen.cpu()
+    if int(nodes[chosen].sum()) * (HOPS + 1) <= MOST_CODES:
+        return chosen
+    order = torch.randperm(len(chosen), generator=torch.Generator().manual_seed(0))
+    sizes = nodes[chosen[order]].cumsum(0) * (HOPS + 1)
+    return chosen[order[: max(int((sizes <= MOST_CODES).sum()), 1)].sort().values]
 
 
 def _codes(graphs: Graphs, codes: Tensor | None = None) -> tuple[Tensor, Tensor]:

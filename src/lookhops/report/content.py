@@ -35,6 +35,7 @@ class Card:
         group: ``certain``, ``unsure`` or ``wrong``.
         picture: An SVG whose shapes say at which layer they are dropped.
         steps: What to say at each position of the slider.
+        like: The most similar training graphs, where they are known.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Card:
     group: str
     picture: str
     steps: Sequence[str]
+    like: str = ""
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,17 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
 
     @router.post("/predict", summary="Answers to graphs", **described(bodies.Predict))
     async def predict(
-        request: Request, model: str | None = None, coverage: float | None = None
+        request: Request,
+        model: str | None = None,
+        coverage: float | None = None,
+        neighbours: int | None = None,
     ) -> Response:
-        async with service.receive(request, bodies.Predict, model=model, coverage=coverage) as got:
-            asked, coverage = got.asked, got.body.coverage
-            answers = await got.model.batcher.predict(asked.predictor, asked.graphs, coverage)
+        query = {"model": model, "coverage": coverage, "neighbours": neighbours}
+        async with service.receive(request, bodies.Predict, **query) as got:
+            asked, coverage, count = got.asked, got.body.coverage, got.body.neighbours
+            asked.predictor.check_neighbours(count)
+            batcher = got.model.batcher
+            answers = await batcher.predict(asked.predictor, asked.graphs, coverage, count)
             if wants_csv(request, otherwise=got.kind != JSON):
                 table = await asyncio.to_thread(answer_csv, asked.source, answers, coverage)
                 return Response(table, media_type=CSV)
@@ -92,10 +98,16 @@ def _job_routes(router: APIRouter, service: Service) -> None:
 
     @router.post("/jobs", summary="Answers to a file", **openapi.JOB)
     async def new_job(
-        request: Request, name: str, model: str | None = None, coverage: float = COVERAGE
+        request: Request,
+        name: str,
+        model: str | None = None,
+        coverage: float = COVERAGE,
+        neighbours: int = 0,
     ) -> Response:
         bodies.check_coverage(coverage)
-        job = jobs.new(safe_name(name), service.models.named(model), coverage)
+        asked = service.models.named(model)
+        asked.predictor.check_neighbours(neighbours)
+        job = jobs.new(safe_name(name), asked, coverage, neighbours)
         try:
             with job.path.open("wb") as file:
                 async for chunk in chunks(request, service.limits.max_file):

@@ -39,6 +39,7 @@ class Question:
     predictor: Predictor
     graphs: Graphs
     coverage: float
+    neighbours: int = 0
     answers: Future[Predictions] = field(default_factory=Future)
 
 
@@ -66,9 +67,11 @@ class Batcher:
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    async def predict(self, predictor: Predictor, graphs: Graphs, coverage: float) -> Predictions:
+    async def predict(
+        self, predictor: Predictor, graphs: Graphs, coverage: float, neighbours: int = 0
+    ) -> Predictions:
         """The answers to some graphs, in the columns that the predictor was trained on."""
-        question = Question(predictor, graphs, coverage)
+        question = Question(predictor, graphs, coverage, neighbours)
         self._queue.put(question)
         return await asyncio.wrap_future(question.answers)
 
@@ -111,10 +114,11 @@ class Batcher:
             yield self._queue.get()
 
     def _answer(self, batch: list[Question]) -> None:
-        """Answer some questions: together those of one model and coverage."""
-        groups: dict[tuple[int, float], list[Question]] = {}
+        """Answer some questions: together those that ask one model for the same."""
+        groups: dict[tuple[int, float, int], list[Question]] = {}
         for one in batch:
-            groups.setdefault((id(one.predictor), one.coverage), []).append(one)
+            same = id(one.predictor), one.coverage, one.neighbours
+            groups.setdefault(same, []).append(one)
         for questions in groups.values():
             self._watcher(len(questions), sum(len(one.graphs) for one in questions))
             try:
@@ -132,7 +136,7 @@ def _together(questions: Sequence[Question]) -> list[Predictions]:
     first = questions[0]
     graphs = [one.graphs for one in questions]
     asked = graphs[0] if len(graphs) == 1 else concatenate(graphs)
-    answers = first.predictor.predict(asked, first.coverage)
+    answers = first.predictor.predict(asked, first.coverage, first.neighbours)
     ends = list(accumulate(map(len, graphs), initial=0))
     parts = (answers.part(slice(*ends)) for ends in pairwise(ends))
     # A set that was joined does not know what its graphs are called.

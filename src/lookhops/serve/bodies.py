@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookhops.core.errors import LookHopsError
 from lookhops.models.embedding import BITS
+from lookhops.models.neighbours import MOST_NEIGHBOURS
 from lookhops.tasks.conformal import COVERAGE
 
 B = TypeVar("B", bound="Body")
@@ -78,6 +79,13 @@ class Predict(Source):
 
     coverage: float = Field(
         COVERAGE, description="Probability with which a set or an interval holds the truth."
+    )
+    neighbours: int = Field(
+        0,
+        ge=0,
+        le=MOST_NEIGHBOURS,
+        description="How many of the most similar training graphs come with each answer: the `id` "
+        "of each, the `smiles` of a molecule, its `target` (or `targets`) and its `similarity`.",
     )
 
     def check(self, is_file: bool) -> None:

@@ -64,7 +64,8 @@ class Client:
         Args:
             question: ``smiles`` (and ``ids``, and ``features`` of whole molecules: values by name,
                 as ``{"temperature": [25, 40]}``), ``graphs`` in node-link form or ``tables`` (the
-                texts of ``edges``, ``nodes`` and ``graphs`` as CSV); ``model`` and ``coverage``.
+                texts of ``edges``, ``nodes`` and ``graphs`` as CSV); ``model``, ``coverage`` and
+                ``neighbours``, how many of the most similar training graphs come with each answer.
         """
         return self._json("POST", "/v1/predict", question)["answers"]
 
@@ -90,6 +91,7 @@ class Client:
         *,
         model: str | None = None,
         coverage: float | None = None,
+        neighbours: int | None = None,
         progress: Callable[[int, int | None], None] | None = None,
         every: float = 0.5,
     ) -> str:
@@ -99,11 +101,12 @@ class Client:
             path: The file.
             model: The model; by default the first.
             coverage: Of sets and intervals.
+            neighbours: How many of the most similar training graphs come with each answer.
             progress: Called with the graphs that are done and all of them, every so often.
             every: Seconds between two such calls.
         """
         path = Path(path)
-        query = {"name": path.name, "model": model, "coverage": coverage}
+        query = {"name": path.name, "model": model, "coverage": coverage, "neighbours": neighbours}
         given = urlencode({key: value for key, value in query.items() if value is not None})
         with path.open("rb") as file:
             size = {"Content-Length": str(path.stat().st_size)}

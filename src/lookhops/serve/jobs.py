@@ -46,6 +46,7 @@ class Job:
         path: The file.
         model: The model.
         coverage: Of sets and intervals.
+        neighbours: How many are given with each answer.
         since: When it came, and once it has ended, when that was.
     """
 
@@ -54,6 +55,7 @@ class Job:
     path: Path
     model: ServedModel
     coverage: float
+    neighbours: int = 0
     state: str = "reading"
     done: int = 0
     asked: Asked | None = None
@@ -107,13 +109,13 @@ class Jobs:
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._readers = Readers(AT_ONCE, "jobs")  # beside those of requests
 
-    def new(self, name: str, model: ServedModel, coverage: float) -> Job:
+    def new(self, name: str, model: ServedModel, coverage: float, neighbours: int = 0) -> Job:
         """A job whose file is still to come: write it to its ``path``, then :meth:`start`."""
         self._forget()
         key = secrets.token_urlsafe(12)
         folder = self._folder / key
         folder.mkdir()
-        job = self._jobs[key] = Job(key, folder, folder / name, model, coverage)
+        job = self._jobs[key] = Job(key, folder, folder / name, model, coverage, neighbours)
         return job
 
     def start(self, job: Job) -> None:
@@ -180,7 +182,8 @@ class Jobs:
         job.asked, job.state = asked, "answering"
         found = []
         for part in parts(asked.graphs, self._limits.max_nodes):
-            found.append(await job.model.batcher.predict(predictor, part, job.coverage))
+            question = part, job.coverage, job.neighbours
+            found.append(await job.model.batcher.predict(predictor, *question))
             job.done += len(part)
         await asyncio.to_thread(_write, job, Predictions.joined(found))
         job.state = "done"

@@ -109,6 +109,7 @@ class ServedModel:
             "graphs": config["data"]["graphs"],
             "molecules": self.reads_molecules,
             "features": self.features,
+            "neighbours": self.predictor.knows_neighbours,
             "targets": heads,
             "networks": sum(len(checkpoint.members[seed]) for seed in checkpoint.answering),
             "tested": {one.title: _tested(one, summary[one.name]) for one in shown},

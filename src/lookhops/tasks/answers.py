@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -86,6 +86,8 @@ def rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
             changed["targets"] = tuple(rowwise(targets, join) for targets in each)
         elif isinstance(values[0], list | np.ndarray):
             changed[own.name] = join(values)
+        elif is_dataclass(values[0]):
+            changed[own.name] = rowwise(values, join)
     return replace(parts[0], **changed)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.core.words import counted, signed
+from lookhops.core.tables import Table
+from lookhops.core.words import counted, joined, signed
 from lookhops.explain import attribute
 from lookhops.explain.attribution import common_limit
 from lookhops.explain.drawing.pictures import LayeredGraph, animated
@@ -38,25 +39,55 @@ from lookhops.tasks.answers import TestAnswers
 MOST_SHARED = 12
 #: Of each class so many most certain, least certain and wrong graphs; and so many in all.
 OF_EACH, MOST = 2, 24
+#: Training graphs that are named beside each.
+MOST_ALIKE = 3
 #: Larger graphs are not drawn: a picture of them would show a cloud and weigh the page down.
 MOST_NODES = 250
 GROUPS = ("certain", "unsure", "wrong")
 
 
 def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Section | None]:
-    """Shares and neighbourhoods; nothing without the graphs, or of several targets at once.
+    """Shares and neighbourhoods; nothing without the graphs.
 
-    There is nothing either of learners that cannot be explained.
+    Of several targets, and of learners that cannot be explained, there are the training graphs that
+    test graphs are like.
 
     Args:
         model: The model's folder.
         graphs: The graphs it was trained on, or none where they are not at hand.
     """
-    if graphs is None or len(model.task.heads) > 1 or not learner_in(model.config).explains:
+    if graphs is None:
         return []
     check_same(model, graphs)
     predictor = Predictor(model.path, device="cpu")
+    if len(model.task.heads) > 1 or not learner_in(model.config).explains:
+        return [_alike(model, predictor, graphs)]
     return [_shares(model, predictor, graphs), _neighbourhoods(predictor, graphs)]
+
+
+def likenesses(predictor: Predictor, graphs: Graphs) -> list[list[str]]:
+    """The training graphs that each is most similar to, but itself; none where none are known."""
+    if not predictor.knows_neighbours:
+        return [[] for _ in range(len(graphs))]
+    found = predictor.neighbours(graphs, MOST_ALIKE + 1)
+    return [found.said(n, MOST_ALIKE, name) for n, name in enumerate(graphs.ids)]
+
+
+def _alike(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section | None:
+    """Some test graphs, each with the training graphs that it is most similar to."""
+    rows = _chosen(model)
+    if not len(rows) or not predictor.knows_neighbours:
+        return None
+    some = graphs.select(rows)
+    measured = [model.task.label(one) for one in model.task.targets(some).tolist()]
+    cells = list(zip(some.ids, measured, likenesses(predictor, some), strict=True))
+    lead = (
+        "Test graphs beside the training graphs that they are most similar to, and what was "
+        "measured of those. Similar are graphs that share neighbourhoods within two hops."
+    )
+    note = f"{counted(len(cells), 'test graph')} of seed {model.seeds[0]}."
+    table = Table(("test graph", "measured", "most similar training graphs"), cells, note)
+    return Section("alike", "Similar training graphs", lead, [table])
 
 
 def _shares(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section | None:
@@ -67,13 +98,14 @@ def _shares(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section
     found = attribute(predictor, graphs.select(rows))
     every = [found[number] for number in range(len(found))]
     limit = common_limit(every)
+    like = likenesses(predictor, graphs.select(rows))
     pictures = [
         Picture(
             f"{one.id}: {one.answer}",
             draw_shares(one, limit, one.unit, styled=False, words=one.sentence),
-            [one.sentence],
+            [one.sentence, *([f"Like {joined(alike)}."] if alike else [])],
         )
-        for one in every
+        for one, alike in zip(every, like, strict=True)
     ]
     lead = (
         "Each node's and edge's share of the answer, in its units. Orange pulls towards the "
@@ -204,8 +236,9 @@ def make_gallery(model: ModelFolder, answers: TestAnswers, graphs: Graphs) -> Ga
     predictor = Predictor(model.path, device="cpu")
     own_edges = isinstance(predictor.models[seed].pools[0], NodePooling)
     found = explain(predictor, graphs.select(answers.graph[rows]), seed)
+    like = likenesses(predictor, graphs.select(answers.graph[rows]))
     cards = []
-    for row, explanation in zip(rows, found, strict=True):
+    for row, explanation, alike in zip(rows, found, like, strict=True):
         name, number = answers.ids[row], str(answers.graph[row])
         name = f"graph {number}" if name == number else name
         best = int(predicted[row])
@@ -221,6 +254,7 @@ def make_gallery(model: ModelFolder, answers: TestAnswers, graphs: Graphs) -> Ga
                 group=chosen[row],
                 picture=animated(graph, f"{what} {name}: {'; '.join(said)}"),
                 steps=said,
+                like=f"Like {joined(alike)}." if alike else "",
             )
         )
     left_out = int((~small).sum())

@@ -6,6 +6,8 @@ const PAGE_SIZE = 12; // cards that are shown at a time
 const AT_A_TIME = 3; // cards whose pictures are asked for together
 const LEGEND = 30; // height of a picture's legend
 const MOST_ROWS = 600; // rows that are shown at all; the CSV has every one
+const NEIGHBOURS = 3; // training graphs that are shown beside each answer
+const MOST_TARGETS = 3; // of more, the CSV has what was measured of them
 const MINUS = "\u2212";
 
 // ------------------------------------------------------------ the theme
@@ -236,7 +238,8 @@ async function run(name, content) {
   byId("results").hidden = true;
   showProgress({ state: "sending", done: 0, total: null });
   try {
-    const query = new URLSearchParams({ name, model: mine.model.name, coverage: mine.coverage });
+    const neighbours = mine.model.neighbours ? NEIGHBOURS : 0;
+    const query = new URLSearchParams({ name, model: mine.model.name, coverage: mine.coverage, neighbours });
     mine.job = await askJson(`/v1/jobs?${query}`, { method: "POST", body: content, signal });
     const at = `/v1/jobs/${mine.job.id}`;
     const result = askJson(`${at}/result?limit=${MOST_ROWS}`, { signal });
@@ -319,8 +322,23 @@ function card(mine, row, answer) {
     element("p", { class: "said because", text: "" }),
   );
   if (answer.unlike) made.append(element("p", { class: "warn", text: "It is unlike all graphs that the model was trained on: do not rely on the answer." }));
-  if (answer.similarity !== undefined) made.append(element("p", { class: "facts", text: `similarity to the nearest training graph ${answer.similarity.toFixed(2)}` }));
+  if (answer.neighbours?.length) made.append(neighbours(mine, answer.neighbours));
+  else if (answer.similarity !== undefined) made.append(element("p", { class: "facts", text: `similarity to the nearest training graph ${answer.similarity.toFixed(2)}` }));
   return made;
+}
+
+// The most similar training graphs: what they are called, what was measured, how similar they are.
+function neighbours(mine, each) {
+  const value = (one) => (typeof one === "number" ? written(one, 4) : one ?? "not measured");
+  const targets = each[0].targets ? Object.keys(each[0].targets) : ["measured"];
+  const titles = targets.length > MOST_TARGETS ? [] : targets;
+  const head = ["most similar", ...titles, "similarity"].map((text) => element("th", { text, scope: "col" }));
+  const rows = each.map((one) => {
+    const values = titles.length ? Object.values(one.targets ?? [one.target]) : [];
+    const name = element("th", { text: one.id, title: one.smiles ?? one.id, scope: "row" });
+    return element("tr", {}, name, ...[...values.map(value), one.similarity.toFixed(2)].map((text) => element("td", { text })));
+  });
+  return element("div", { class: "neighbours" }, element("table", {}, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows)));
 }
 
 function target(mine, name, own) {
