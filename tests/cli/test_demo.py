@@ -1,39 +1,13 @@
 """``lookhops demo`` by running it, with one short training."""
 
-import pickle
 import xml.etree.ElementTree as ET
-from concurrent.futures import Future
 
-from lookhops.cli import demo
 from lookhops.cli.demo import MOLECULES
-from lookhops.core import machine as cores
 from lookhops.models.checkpoint import load_model
-from lookhops.runs import processes
 from lookhops.sources.loading import load
 
 
-class Here:
-    """In place of processes: what is called is called at once."""
-
-    def __init__(self, count):
-        assert count == 2
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        pass
-
-    def call(self, work, graphs, *rest):
-        done = Future()
-        done.set_result(pickle.loads(pickle.dumps(work))(graphs, *rest))
-        return done
-
-
-def test_the_whole_demo(lookhops, tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "LONG", 1)
-    monkeypatch.setattr(cores, "usable_cores", lambda: 2)
-    monkeypatch.setattr(processes, "Processes", Here)
+def test_the_whole_demo(lookhops, tmp_path):
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "mine.txt").write_text("kept")
     code, out, err = lookhops("demo", "--seeds", "1", "--epochs", "1", "-o", tmp_path / "demo")

@@ -99,7 +99,7 @@ def test_the_row_of_a_comparison_is_the_model_itself(sets, tmp_path):
     protocol, store = Protocol((1, 2), max_epochs=1), tmp_path / "s.sqlite"
     names = ["recommended", "mean", "recommended/hidden=4/layers=1"]
     found = compare(sets["numbers"], names, protocol, store=store, device="cpu")
-    models = {cell.model: cell.architecture for cell in found.results.cells}
+    models = {cell.model: cell.architecture for cell in found.finished}
     assert (
         models["recommended"]
         == recommend(sets["numbers"], task_of(sets["numbers"]), 32).learner.model

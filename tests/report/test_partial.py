@@ -1,7 +1,5 @@
 """Reports on stores that are half full, named twice or quick: what is said is what is there."""
 
-from dataclasses import replace
-
 import pytest
 from test_stores import PROTOCOL, fill, record, section
 
@@ -9,8 +7,8 @@ from lookhops.core.tables import Table
 from lookhops.learners import parse_model
 from lookhops.report.build import report_on
 from lookhops.report.content import Note
+from lookhops.report.finished import read_store
 from lookhops.report.runs import runs_report
-from lookhops.report.snapshot import read_store
 from lookhops.runs.paper import ROWS
 from lookhops.runs.plan import Cell, RunKey
 from lookhops.runs.results import Results
@@ -34,15 +32,15 @@ def test_one_network_under_two_names_is_one_model(path, tasks):
         fill(store, tasks, {"licheb": {11: 0.5, 22: 0.6}, "gcn": {11: 0.4, 22: 0.4, 33: 0.4}})
         fill(store, tasks, {"licheb+none": {33: 0.7, 44: 0.8}})
     snapshot = read_store(path)
-    assert [(c.model, c.seeds) for c in snapshot.results.cells] == [
+    assert [(c.model, c.seeds) for c in snapshot.cells] == [
         ("licheb", (11, 22, 33, 44)),
         ("gcn", (11, 22, 33)),
     ]
     table, note = comparison_of(report_on(path))
     assert [row[:2] for row in table.rows] == [["licheb", "60.0 ± 10.0 %"], ["gcn", "40.0 ± 0.0 %"]]
     assert "over 3 shared seeds: licheb (1 of 4 finished runs)" in note
-    some = [cell.of_seeds([11, 22]) for cell in snapshot.results.cells]
-    part = runs_report(replace(snapshot, results=Results(some)))  # the store has more histories
+    some = [cell.of_seeds([11, 22]) for cell in snapshot.cells]
+    part = runs_report(Results(some, commands=snapshot.commands))  # the store has more histories
     assert section(part, "training") is not None
 
 

@@ -11,19 +11,14 @@ from pathlib import Path
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
 from lookhops.learners import parse_model
-from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
-from lookhops.report.comparable import grouped
 from lookhops.report.content import Chart, Folded, Note
-from lookhops.report.sections.reproduce import spelled
-from lookhops.report.snapshot import read_store
+from lookhops.report.finished import grouped, read_store
 from lookhops.runs.compare import comparison
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import Machine, RunRecord
-from lookhops.runs.results import Results
 from lookhops.runs.store import Store
 from lookhops.training import Protocol
 
@@ -72,12 +67,12 @@ def section(report, name):
 
 def test_the_numbers_are_those_of_the_statistics(path):
     snapshot = read_store(path)
-    cells = [cell for cell in snapshot.results.cells if cell.model != "gat"]
-    found = comparison("hops-1", Results(cells))
+    cells = [cell for cell in snapshot.cells if cell.model != "gat"]
+    found = comparison("hops-1", cells)
     report = report_on(path)
-    [group] = grouped(snapshot.results)
-    assert group.found.scores == found.scores
-    assert group.found.pairs == found.pairs
+    [group] = grouped(snapshot)
+    assert group.scores == found.scores
+    assert group.pairs == found.pairs
     blocks = section(report, "comparison").blocks
     table = next(b for b in blocks if isinstance(b, Table))
     assert [row[0] for row in table.rows] == ["licheb+lookhops", "gcn"]
@@ -93,7 +88,7 @@ def test_a_folder_with_a_store_and_exported_results(path, tmp_path, lookhops):
     assert report_on(tmp_path).title == report_on(path).title
     from lookhops.runs.export import export
 
-    export(read_store(path).results, tmp_path / "runs.json")
+    export(read_store(path), tmp_path / "runs.json")
     report = report_on(tmp_path / "runs.json")
     assert section(report, "training") is None
     assert section(report, "comparison") is not None
@@ -112,22 +107,6 @@ def test_many_models_are_compared_with_the_best_and_listed(tmp_path, tasks):
     assert len(drawn[0].numbers.rows) == 6
 
 
-def test_networks_are_spelled_as_compare_reads_them():
-    networks = (
-        Architecture(),
-        RECOMMENDED,
-        Architecture("gcn", "topk", ratio=0.5),
-        Architecture("cheb", "topk", k=3, ratio=0.5),
-        Architecture(pool="lookhops", edge_ratio=0.7, normalize=False, dropout=0.1),
-        FINGERPRINT,
-        replace(FINGERPRINT, fingerprint=3, totals=True),
-        Classical("wl-oa"),
-    )
-    for network in networks:
-        assert parse_model(spelled(network)) == network
-    assert spelled(Architecture("gcn", k=3)) == "gcn"  # which does not read k
-
-
 def test_a_store_that_is_being_written_is_seen_at_one_moment(path):
     """Another process adds pairs of runs with a fact, all or none: nobody sees a part of them."""
     writer = Path(__file__).with_name("writing.py")
@@ -140,7 +119,7 @@ def test_a_store_that_is_being_written_is_seen_at_one_moment(path):
         while len(counts) < 12 or counts[-1] == counts[0]:
             assert process.poll() is None
             snapshot = read_store(path)
-            cells = {cell.model: cell for cell in snapshot.results.cells}
+            cells = {cell.model: cell for cell in snapshot.cells}
             assert cells["gcn"].seeds == cells["licheb+lookhops"].seeds
             assert len(snapshot.commands) == len(cells["gcn"].seeds) - 3
             counts.append(len(cells["gcn"].seeds))

@@ -175,3 +175,19 @@ def test_canonical_json_leaves_out_the_seeds_and_comes_back():
     later = json.dumps({**asdict(model), "later": 1})
     with pytest.raises(LookHopsError, match=r"architecture\.later"):
         RunKey.from_texts("print", later, canonical(Protocol()))
+
+
+def test_models_are_spelled_as_they_are_parsed():
+    models = (
+        Architecture(),
+        RECOMMENDED,
+        Architecture("gcn", "topk", ratio=0.5),
+        Architecture("cheb", "topk", k=3, ratio=0.5),
+        Architecture(pool="lookhops", edge_ratio=0.7, normalize=False, dropout=0.1),
+        FINGERPRINT,
+        replace(FINGERPRINT, fingerprint=3, totals=True),
+        Classical("wl-oa"),
+    )
+    for model in models:
+        assert parse_model(learner_of(model).spelled) == model
+    assert learner_of(Architecture("gcn", k=3)).spelled == "gcn"  # which does not read k

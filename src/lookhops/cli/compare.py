@@ -78,22 +78,16 @@ def compare(
         output: Folder for tables and the plots of ranks and costs.
         plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
-    from lookhops.learners import recommend
-    from lookhops.learners.names import UNDECIDED
     from lookhops.runs.fair import Contest, named_protocol, parse_grid
     from lookhops.runs.plan import parse_models
-    from lookhops.tasks import task_of
 
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
     path = _store_path(store, output, options)
     training = named_protocol(protocol, training, splitting.splits is not None, members)
     graphs, plan = splitting.plan(graphs, training, seeds, reading, SEEDS)
-    entries, best = parse_models(models), recommend(graphs, task_of(graphs), plan.training_graphs)
-    contest = Contest.of(graphs.name, entries, plan, parse_grid(grid), protocol, best.learner.model)
-    decided = any(entry.model == UNDECIDED for entry in entries.values())
-    said = f"recommended is {best.said}" if decided else ""
-    found, left = _run(graphs, contest, path, options, said)
+    contest = Contest.of(graphs, parse_models(models), plan, parse_grid(grid), protocol)
+    found, left = _run(contest, path, options)
     paths = _write(found, output, plot)
     if as_json:
         print_json({**found.to_json(), "files": paths, "left": left.said})
@@ -116,34 +110,23 @@ def _store_path(store: Path | None, output: Path | None, options: Runner) -> Pat
     return path
 
 
-def _run(
-    graphs: Graphs, contest: Contest, path: Path, options: Runner, said: str
-) -> tuple[Comparison, Left]:
-    """Train what is missing, after a line on what is recommended; the comparison, what is left."""
-    from lookhops.learners import learner_of
+def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
+    """Train what is missing; the comparison, and what is left."""
     from lookhops.runs.compare import comparison
-    from lookhops.runs.results import Results
     from lookhops.runs.store import Store
-    from lookhops.tasks import task_of
-    from lookhops.training.runs import draw_splits
 
-    plan, task = contest.plan, task_of(graphs)
-    draw_splits(graphs, task, plan.protocol, plan)  # what cannot be learnt says so now
-    for entries in contest.rows.values():
-        learner_of(next(iter(entries.values())).model).check(graphs, task)
+    graphs, left = contest.graphs, list[Left]()
     options.check()
-    if said:
-        print_line(said, err)
-    tell_remarks(graphs, plan)
-    left: list[Left] = []
+    if contest.recommended:
+        print_line(f"recommended is {contest.recommended}", err)
+    tell_remarks(graphs, contest.plan)
     with Store(path) as store:
         _keep_notes(store, graphs)
         found = contest.run(
-            lambda cells: left.append(run_plan(cells, lambda name: graphs, store, options)),
-            lambda cells: store.collect(cells, lambda name: graphs),
+            lambda cells: left.append(run_plan(cells, lambda name: graphs, store, options)), store
         )
     sentences = [sentence for one in left for sentence in one.said]
-    result = comparison(graphs.name, Results(found), contest.about())
+    result = comparison(graphs.name, found, contest.about())
     return result, Left(sentences, any(one.failed for one in left))
 
 
@@ -158,14 +141,11 @@ def _keep_notes(store: Store, graphs: Graphs) -> None:
 
 def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
     """The report on the models of this comparison, whatever else the store has."""
+    from lookhops.report.finished import read_store
     from lookhops.report.runs import runs_report
-    from lookhops.report.snapshot import read_store
-    from lookhops.runs.results import Results
 
-    cells = found.results.cells
-    stored = read_store(store, cells[0].key.fingerprint)
-    results = Results(cells, stored.results.notes)
-    write_page(runs_report(replace(stored, results=results)), path, quiet)
+    stored = read_store(store, found.best.key.fingerprint)
+    write_page(runs_report(replace(stored, cells=found.finished, quick=False)), path, quiet)
 
 
 def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[str]:
@@ -185,6 +165,7 @@ def _write_folder(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.report.paper.figures import rank_figure
     from lookhops.report.sections.costs import cost_picture
     from lookhops.runs.export import export
+    from lookhops.runs.results import Results
 
     # Those of pairs in an earlier comparison would stand beside these models.
     with changing(folder, without=OF_PAIRS) as new:
@@ -194,7 +175,7 @@ def _write_folder(found: Comparison, folder: Path) -> list[Path]:
             paths += found.pairs_table().write(new)
             paths += save_both(rank_figure(found.ranks, found.groups), new, "ranks")
         for name in ("runs.json", "runs.csv"):
-            export(found.results, new / name)
+            export(Results(found.finished), new / name)
             paths.append(new / name)
     return [folder / path.relative_to(new) for path in paths]
 

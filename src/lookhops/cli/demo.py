@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +34,6 @@ MOLECULES = {
     "DDT": "Clc1ccc(cc1)C(c1ccc(Cl)cc1)C(Cl)(Cl)Cl",
 }
 EPOCHS, PATIENCE, BATCH_SIZE = 40, 10, 64
-#: Epochs in all from which a training is worth a process of its own.
-LONG = 20
 #: Where the model of numbers is, beside the models of classes.
 NUMBERS = "numbers"
 #: Metrics that the tables have no room for.
@@ -83,13 +81,10 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     )
     ours = replace(RECOMMENDED, k=found.suggested_k or 2)
     measured = load("solubility", target="value")
-    networks = {
-        "LookHops": (ours, output / "lookhops"),
-        "LookHops on numbers": (ours, output / NUMBERS / "lookhops"),
-        "GCN": (Architecture(conv="gcn"), output / "gcn"),
-    }
-    trainings = [Training(name, *what, protocol) for name, what in networks.items()]
-    classes, numbers, gcn = _train(list(zip(trainings, (graphs, measured, graphs), strict=True)))
+    on_numbers = output / NUMBERS / "lookhops"
+    classes = _train("LookHops", ours, output / "lookhops", protocol, graphs)
+    numbers = _train("LookHops on numbers", ours, on_numbers, protocol, measured)
+    gcn = _train("GCN", Architecture(conv="gcn"), output / "gcn", protocol, graphs)
     out.print(_figures(graphs, {"LookHops": classes, "GCN": gcn}))
 
     _heading(3, "Numbers: the measured solubility, in log mol/L")
@@ -98,7 +93,7 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     _heading(4, "Predict: five molecules that are not in the set")
     predictor = Predictor(output / "lookhops")
     molecules = from_smiles(MOLECULES.values(), ids=MOLECULES, name="five molecules")
-    much = Predictor(output / NUMBERS / "lookhops").predict(molecules)
+    much = Predictor(on_numbers).predict(molecules)
     out.print(_answers(predictor.predict(molecules), much))
 
     _heading(5, "Explain: which atoms and bonds make the answer?")
@@ -138,57 +133,18 @@ def _answers(classes: Predictions, numbers: Predictions) -> Table:
     return grid(rows, (*head, "log mol/L", "90% interval"), ("", "left bold"))
 
 
-@dataclass(frozen=True)
-class Training:
-    """How the demo trains a model.
+def _train(
+    name: str, network: Architecture, folder: Path, protocol: Protocol, graphs: Graphs
+) -> dict[str, Any]:
+    """Train a model into a folder, its seeds side by side; what ``config.json`` holds."""
+    from lookhops.cli.shared.progress import epoch_display
+    from lookhops.models import train_into
+    from lookhops.models.saving import Provenance
 
-    Args:
-        name: What its lines begin with.
-        network: The architecture.
-        folder: Where the model goes.
-        protocol: How it is trained.
-        command: The command that asked for it.
-    """
-
-    name: str
-    network: Architecture
-    folder: Path
-    protocol: Protocol
-    command: str = field(default_factory=command_line)
-
-    def run(self, graphs: Graphs, alone: bool = True) -> dict[str, Any]:
-        """Train it; what ``config.json`` holds."""
-        from lookhops.cli.shared.progress import epoch_display
-        from lookhops.models import train_into
-        from lookhops.models.saving import Provenance
-
-        options: dict[str, Any] = {
-            "overwrite": True,
-            "provenance": Provenance(command=self.command),
-        }
-        with epoch_display(self.protocol, self.name, alone) as show:
-            return train_into(
-                self.folder, graphs, self.network, self.protocol, on_epoch=show, **options
-            )
-
-    @property
-    def is_long(self) -> bool:
-        """Whether it takes much longer than to start a process."""
-        return len(self.protocol.seeds) * self.protocol.max_epochs >= LONG
-
-
-def _train(trainings: Sequence[tuple[Training, Graphs]]) -> list[dict[str, Any]]:
-    """Train models, side by side on the cores of a CPU; what their ``config.json`` hold."""
-    from lookhops.core.machine import usable_cores
-    from lookhops.runs.processes import Processes
-    from lookhops.training.device import choose_device
-
-    cores = usable_cores() if choose_device("auto").type == "cpu" else 1
-    if cores == 1 or not all(one.is_long for one, _ in trainings):
-        return [one.run(graphs) for one, graphs in trainings]
-    with Processes(min(cores, len(trainings))) as pool:
-        begun = [pool.call(one.run, graphs, False) for one, graphs in trainings]
-        return [one.result() for one in begun]
+    kept = Provenance(command=command_line())
+    options: dict[str, Any] = {"overwrite": True, "processes": None, "provenance": kept}
+    with epoch_display(protocol, name) as show:
+        return train_into(folder, graphs, network, protocol, on_epoch=show, **options)
 
 
 def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:

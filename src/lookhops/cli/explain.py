@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,8 @@ from lookhops.core.files import changing, write_text
 from lookhops.core.words import counted
 
 if TYPE_CHECKING:
+    from lookhops.explain import Attribution
+    from lookhops.explain.kept import Explanation
     from lookhops.graphs import Graphs
     from lookhops.models.predictor import Predictor
 
@@ -36,20 +38,6 @@ class View(StrEnum):
     shares = "shares"
     kept = "kept"
     neighbourhoods = "neighbourhoods"
-
-
-class Pictured(Protocol):
-    """An explanation of one graph."""
-
-    @property
-    def id(self) -> str:
-        """What the graph is called."""
-
-    def as_json(self) -> dict[str, Any]:
-        """The explanation as JSON can hold it."""
-
-    def picture(self) -> str:
-        """The explanation as SVG."""
 
 
 @with_options
@@ -96,6 +84,7 @@ def explain(
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     load(device, "lookhops.models.predictor")
+    from lookhops.explain.kept import explain as explain_kept
     from lookhops.models.predictor import Predictor
 
     predictor = Predictor(model, device)
@@ -103,7 +92,7 @@ def explain(
     if view is View.neighbourhoods:
         _speak(predictor, graphs, of_target, output, pictures, as_json)
         return
-    explained = kept(predictor, graphs, of_seed)
+    explained: Iterator[Attribution | Explanation] = explain_kept(predictor, graphs, of_seed)
     if view is View.shares:
         drawn = output is not None and pictures
         explained = shared(predictor, graphs, of_target, of_seed, drawn)
@@ -143,7 +132,7 @@ def shared(
     target: str | None = None,
     seed: int | None = None,
     drawn: bool = True,
-) -> Iterator[Pictured]:
+) -> Iterator[Attribution]:
     """The shares of each graph; where they are drawn, all with the same colours."""
     from lookhops.explain import attribute
     from lookhops.explain.attribution import common_limit
@@ -159,13 +148,6 @@ def shared(
     every = list(pieces())
     limit = common_limit(every)
     yield from (replace(one, limit=limit) for one in every)
-
-
-def kept(predictor: Predictor, graphs: Graphs, seed: int | None) -> Iterator[Pictured]:
-    """What the pooling layers of one seed kept of each graph."""
-    from lookhops.explain.kept import explain as explain_graphs
-
-    return explain_graphs(predictor, graphs, seed)
 
 
 def _speak(
@@ -210,7 +192,9 @@ def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:
     return {"seed": seed if seed is not None else "final" if first == FINAL else first}
 
 
-def with_pictures(found: Iterable[Pictured], folder: Path | None) -> Iterator[dict[str, Any]]:
+def with_pictures(
+    found: Iterable[Attribution | Explanation], folder: Path | None
+) -> Iterator[dict[str, Any]]:
     """Explanations as JSON can hold them; where there is a folder, with a ``picture`` in it."""
     taken: set[str] = set()
     for explanation in found:

@@ -103,9 +103,8 @@ def paper(
         _print(results, parts[0], paths[0])
     if report is not None:
         from lookhops.report.runs import runs_report
-        from lookhops.report.snapshot import Snapshot
 
-        made = runs_report(Snapshot(results, commands=[command_line()]), paper=True)
+        made = runs_report(replace(results, commands=[command_line()]), paper=True)
         write_page(made, report, quiet=as_json)
     left.tell()
 

@@ -121,16 +121,7 @@ def _answer(
 
 @dataclass
 class Told:
-    """Where answers go: a file, standard output as CSV, or the records that are printed as JSON.
-
-    Args:
-        head: Names of the input's columns.
-        coverage: Of sets and intervals.
-        file: The file, or none.
-        as_json: Whether records are wanted.
-        summary: Counts them.
-        records: The records.
-    """
+    """Where answers go: a file, standard output as CSV, or the records that are printed as JSON."""
 
     head: list[str]
     coverage: float

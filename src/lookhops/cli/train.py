@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import OF_SPLITS, RECOMMENDED, Protocol, option
+from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol, option
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -115,21 +114,11 @@ def train(
         _say_molecules(graphs)
         graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
         of_network |= not workers.alone or _is_of_networks(protocol, run)
-        information = None
-        if model in (None, "recommended") and not of_network:
-            learner: Learner = _recommended(graphs, plan)
-        elif model in (None, "recommended", "network"):
-            chosen_k, information = hops(k, graphs)
-            from lookhops.learners import Network as NetworkLearner
-
-            learner = NetworkLearner(replace(network, k=chosen_k))
-        else:
-            learner, plan = _named(model, plan, run)
+        kind = "network" if of_network and model in (None, "recommended") else model
+        learner, plan, information = _learner(kind, network, k, graphs, plan, run)
         if reading.features is not None and not learner.reads_whole:
-            raise LookHopsError(
-                f"{model or 'a network without --totals'} reads no features of whole graphs: leave "
-                "out --features."
-            )
+            said = model or "a network without --totals"
+            raise LookHopsError(f"{said} reads no features of whole graphs: leave out --features.")
         config = _train(output, graphs, learner, plan, run, reading, information, workers)
     if not workers.is_first:
         return
@@ -149,14 +138,30 @@ def _is_of_networks(protocol: Protocol, run: TrainingRun) -> bool:
     return of_training or run.final or run.workers > 1 or run.tensorboard is not None
 
 
-def _recommended(graphs: Graphs, plan: SplitPlan) -> Learner:
-    """The learner that is recommended for these graphs, with a line that says why."""
+def _learner(
+    kind: str | None,
+    network: Architecture,
+    k: str,
+    graphs: Graphs,
+    plan: SplitPlan,
+    run: TrainingRun,
+) -> tuple[Learner, SplitPlan, HopInformation | None]:
+    """What is trained, how, and what was measured to find its k.
+
+    ``kind`` is a model's name, ``network``, or none: what is recommended for these graphs.
+    """
+    from lookhops.learners import Network as NetworkLearner
     from lookhops.learners import recommend
     from lookhops.tasks import task_of
 
+    if kind == "network":
+        chosen_k, information = hops(k, graphs)
+        return NetworkLearner(replace(network, k=chosen_k)), plan, information
+    if kind is not None and kind != "recommended":
+        return *_named(kind, plan, run), None
     found = recommend(graphs, task_of(graphs), plan.training_graphs)
     print_line(f"{graphs.name}: {found.said} (--model network: a network)", err)
-    return found.learner
+    return found.learner, plan, None
 
 
 def _named(name: str, plan: SplitPlan, run: TrainingRun) -> tuple[Learner, SplitPlan]:
@@ -269,8 +274,9 @@ def _train(
 
         print_line(f"training on {run.workers} workers of a Ray cluster", err)
         return train_on_ray(output, graphs, learner, plan.protocol, **cluster, **options)
+    again = f"{command_line()} --resume" if workers.alone else "the same command and --resume"
     try:
-        with logs as log, stoppable() as check, epoch_display(plan.protocol) as show:
+        with logs as log, stoppable(again) as check, epoch_display(plan.protocol) as show:
             before = [partial(tell_remarks, graphs, plan)]  # what cannot be trained says that first
 
             def on_epoch(epoch: Epoch) -> None:
@@ -287,13 +293,10 @@ def _train(
             return config
     except ProcessLost as lost:
         raise LookHopsError(f"{lost} What was trained is kept: --resume goes on.") from lost
-    except KeyboardInterrupt as stop:
-        again = f"{command_line()} --resume" if workers.alone else "the same command and --resume"
-        print_line(f"lookhops: interrupted; go on with: {again}", err)
-        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
 
 
 def _print(config: dict[str, Any], output: Path) -> None:
+    """A panel with the figures, and what to type next."""
     from lookhops.cli.shared.model_panel import model_panel
 
     out.print(model_panel(config))

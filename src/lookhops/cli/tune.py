@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -96,29 +94,25 @@ def _tune(
 
     trials, runs = search.trials * len(plan.splits), 2 * len(plan.splits)
     start = time.monotonic()
-    try:
-        with stoppable() as check, progress_bar(MofNCompleteColumn()) as bar:
-            task = bar.add_task("configurations", total=trials + runs)
+    with stoppable(command_line()) as check, progress_bar(MofNCompleteColumn()) as bar:
+        task = bar.add_task("configurations", total=trials + runs)
 
-            def show(event: Event) -> None:
-                bar.advance(task, event.finished)
-                if event.text:
-                    print_line(f"{event.text} ({duration(time.monotonic() - start)})", err)
-                check()
+        def show(event: Event) -> None:
+            bar.advance(task, event.finished)
+            if event.text:
+                print_line(f"{event.text} ({duration(time.monotonic() - start)})", err)
+            check()
 
-            return tune_into(
-                output,
-                graphs,
-                options=search,
-                splits=plan,
-                device=device,
-                overwrite=overwrite,
-                on_event=show,
-                provenance=Provenance(reading, command_line()),
-            )
-    except KeyboardInterrupt as stop:
-        print_line(f"lookhops: interrupted; go on with: {command_line()}", err)
-        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
+        return tune_into(
+            output,
+            graphs,
+            options=search,
+            splits=plan,
+            device=device,
+            overwrite=overwrite,
+            on_event=show,
+            provenance=Provenance(reading, command_line()),
+        )
 
 
 def _print(found: Tuning, output: Path) -> None:

@@ -115,11 +115,16 @@ class Learner(ABC):
         return False
 
     @property
-    def model(self) -> Architecture | Classical:
-        """What plans and stores have of it: its name, with the options that are not the usual."""
+    def spelled(self) -> str:
+        """Its name with the options that are not the usual, as `lookhops compare` reads it."""
         usual = [own for own in fields(self) if getattr(self, own.name) != own.default]  # type: ignore[arg-type]
         written = [f"{own.name}={str(getattr(self, own.name)).lower()}" for own in usual]
-        return Classical("/".join([self.name, *written]))
+        return "/".join([self.name, *written])
+
+    @property
+    def model(self) -> Architecture | Classical:
+        """What plans and stores have of it."""
+        return Classical(self.spelled)
 
     @property
     def registered(self) -> list[str]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import RECOMMENDED, Architecture, Classical, Protocol
+from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
@@ -21,7 +21,7 @@ from lookhops.graphs import Graphs
 from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, fitted_of
 from lookhops.nn import GraphNetwork
 from lookhops.nn.others import is_other
-from lookhops.nn.registry import BUILT_IN, is_known, network_name
+from lookhops.nn.registry import BUILT_IN, is_known, network_name, reads_k
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task
 from lookhops.training import train
@@ -133,6 +133,21 @@ class Network(Learner):
     def reads_whole(self) -> bool:
         """Whether features of whole graphs are looked at: totals are read with them."""
         return self.architecture.totals
+
+    @property
+    def spelled(self) -> str:
+        """Its layers and its options: ``licheb+lookhops/k=3``."""
+        own = self.architecture
+        text, start = own.conv, Architecture(own.conv, own.pool)
+        unread = () if reads_k(own.conv, own.pool) else ("k",)
+        if own.conv == "none":
+            text, start = "fingerprint", FINGERPRINT
+        elif own.pool != "none":
+            text += f"+{own.pool}"
+        for name, value in asdict(own).items():
+            if name not in unread and value != getattr(start, name):
+                text += f"/{name}={str(value).lower()}"
+        return text
 
     @property
     def model(self) -> Architecture | Classical:

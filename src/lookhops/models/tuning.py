@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from lookhops.models.saving import UNKNOWN, Provenance
 from lookhops.models.training import train_into
 from lookhops.runs.record import Machine
 from lookhops.runs.state import difference, settings_of
-from lookhops.runs.tune.outer import OuterSearches, test_outer
+from lookhops.runs.tune.outer import search_outer, test_outer
 from lookhops.runs.tune.record import TUNING, Tuning, importance
 from lookhops.runs.tune.search import Judge
 from lookhops.runs.tune.space import Candidate, Space
@@ -73,7 +73,7 @@ def tune_into(
     where = choose_device(device)
     _prepare(folder, overwrite)
     judge = Judge(graphs, task, plan.protocol, where, where.type == "cuda", on_event)
-    records = OuterSearches(folder / STUDY, plan, space, judge, options, on_event).run()
+    records = search_outer(folder / STUDY, plan, space, judge, options)
     chosen = {one.seed: space.candidate(one.chosen.values) for one in records}
     outer = test_outer(graphs, plan, chosen, folder / STORE, device, on_event)
     found = Tuning(
@@ -84,7 +84,7 @@ def tune_into(
         searches=tuple(records),
         importance=importance(records, space),
         device=str(Machine.here(where)),
-        **asdict(outer),
+        **outer,
     )
     found.write(folder)
     _train(folder, graphs, plan, chosen, device=device, on_epoch=on_event, provenance=provenance)

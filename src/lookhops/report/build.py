@@ -9,11 +9,12 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current
+from lookhops.core.schema import read
 from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
-from lookhops.models.folder import CONFIG, learner_in
-from lookhops.report.comparable import cell_of, grouped
+from lookhops.models.folder import CONFIG, learner_in, run_records
 from lookhops.report.content import Lines, Report, Section, Tile
+from lookhops.report.finished import grouped, read_store
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
 from lookhops.report.runs import runs_report
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
@@ -32,8 +33,9 @@ from lookhops.report.sections.reproduce import (
 )
 from lookhops.report.sections.training import training_section
 from lookhops.report.sections.tuning import tuning_section, tuning_tile
-from lookhops.report.snapshot import Snapshot, read_store
-from lookhops.runs.results import Results
+from lookhops.runs.plan import RunKey
+from lookhops.runs.results import CellResult, Results
+from lookhops.training import Protocol
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"
@@ -68,7 +70,7 @@ def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Re
     if begins == SQLITE:
         return runs_report(read_store(path), again)
     if path.suffix == ".json":
-        return runs_report(Snapshot(Results.from_json(path)), again, paper=True)
+        return runs_report(Results.from_json(path), again, paper=True)
     raise LookHopsError(
         f"{path}: neither a folder of a model nor a store of results nor results as JSON."
     )
@@ -131,7 +133,7 @@ def folder_report(
     tested = [model for model in models if model.config["metrics"]["seeds"]]
     if len(tested) < 2:
         return model_report((tested or list(models))[0], graphs, information, again)
-    groups = grouped(Results([cell_of(model) for model in tested]))
+    groups = grouped(Results([_cell_of(model) for model in tested]))
     best = next(m for m in tested if m.path.name == groups[0].best.model)
     name, data = best.path.name, best.config["data"]
     compared = comparison_section(groups)
@@ -149,6 +151,17 @@ def folder_report(
         )
     tiles = _model_tiles(best, information, lead_tiles(groups[0]))
     return Report(f"{title}: {names}", summary, tiles, sections)
+
+
+def _cell_of(model: ModelFolder) -> CellResult:
+    """A model's folder as a cell of results, called after its folder."""
+    config = model.config
+    key = RunKey(
+        f"{config['data']['fingerprint']} {config['data']['splits']}",
+        learner_in(config).model,
+        read(Protocol, config["protocol"]),
+    )
+    return CellResult(config["data"]["name"], model.path.name, key, run_records(config))
 
 
 def _model_sections(

@@ -1,7 +1,7 @@
 """What a page is made of: a report has sections, a section has blocks of a few shapes.
 
-All text here is plain text: the page escapes it. Only :attr:`Card.picture` is markup, and the
-module that draws it escapes what it takes from the data.
+All text here is plain text, which the page escapes. Only pictures are markup, and the modules that
+draw them escape what they take from the data.
 """
 
 from __future__ import annotations
@@ -25,13 +25,9 @@ class Folded:
 
 @dataclass(frozen=True)
 class Card:
-    """One graph of the gallery.
+    """One graph of the gallery: its true and its predicted class, with the latter's probability.
 
     Args:
-        name: What the graph is called.
-        true: Its class.
-        predicted: The class that it was given.
-        probability: Of that class.
         group: ``certain``, ``unsure`` or ``wrong``.
         picture: An SVG whose shapes say at which layer they are dropped.
         steps: What to say at each position of the slider.
@@ -50,12 +46,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Graphs with a slider that walks through the pooling layers.
-
-    Args:
-        cards: The graphs.
-        caption: What is shown and how it was chosen.
-    """
+    """Graphs with a slider that walks through the pooling layers."""
 
     cards: Sequence[Card]
     caption: str
@@ -73,13 +64,7 @@ class Gallery:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with words below it.
-
-    Args:
-        title: What it shows.
-        svg: The picture.
-        lines: What to know of it.
-    """
+    """A picture (SVG) with lines of text below it."""
 
     title: str
     svg: str
@@ -88,13 +73,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures side by side.
-
-    Args:
-        pictures: The pictures.
-        caption: What they are, and how they were chosen.
-        small: Whether they are small enough for many in a row.
-    """
+    """Pictures side by side; small ones stand many in a row."""
 
     pictures: Sequence[Picture]
     caption: str
@@ -128,14 +107,7 @@ Block = Table | Folded | Chart | Gallery | Pictures | Commands | Note | Subheadi
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page.
-
-    Args:
-        name: For links to it.
-        title: Its heading.
-        lead: In a sentence or two, what one sees here.
-        blocks: What there is to see.
-    """
+    """A part of the page: its name for links, its heading, what one sees here, and the blocks."""
 
     name: str
     title: str
@@ -154,14 +126,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Report:
-    """A page.
-
-    Args:
-        title: Its heading.
-        summary: All of it in one sentence.
-        tiles: The key figures.
-        sections: The parts, in the order of reading.
-    """
+    """A page: its heading, all of it in one sentence, the key figures, the sections in order."""
 
     title: str
     summary: str

@@ -16,13 +16,7 @@ from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES
 
 
 def evaluation_report(found: Evaluation, model: str, again: Lines = ()) -> Report:
-    """The page on an evaluation.
-
-    Args:
-        found: The evaluation.
-        model: The model's folder.
-        again: Command lines, each with what it does.
-    """
+    """The page on an evaluation; ``again`` are command lines, each with what it does."""
     several = len(found.targets) > 1
     blocks: list[Block] = []
     for target in found.targets:

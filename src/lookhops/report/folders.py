@@ -157,12 +157,8 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], C
     )
     if "member" not in rows:
         rows["member"] = 0
-    names = [str(name) for name in rows if name not in ("seed", "member")]
-    found: dict[tuple[int, int], Columns] = {}
-    for seed, member in rows[["seed", "member"]].drop_duplicates().to_numpy().tolist():
-        part = rows[(rows["seed"] == seed) & (rows["member"] == member)]
-        found[seed, member] = {name: part[name].tolist() for name in names}
-    return found
+    parts: Any = rows.set_index(["seed", "member"]).groupby(level=(0, 1), sort=False)
+    return {key: part.to_dict("list") for key, part in parts}
 
 
 def _predictions(folder: Path, config: Mapping[str, Any]) -> pd.DataFrame | None:

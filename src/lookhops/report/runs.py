@@ -9,30 +9,23 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.core.words import QUICK_MARK, counted, joined
 from lookhops.neighbourhoods.charts import gains
-from lookhops.report.comparable import Group, grouped
 from lookhops.report.content import Block, Lines, Report, Section, Subheading, Tile
+from lookhops.report.finished import grouped
 from lookhops.report.folders import COLUMNS, Columns
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
 from lookhops.report.sections.reproduce import runs_reproduce_section
 from lookhops.report.sections.training import training_charts
-from lookhops.report.snapshot import Snapshot
+from lookhops.runs.compare import Comparison
 from lookhops.runs.results import CellResult, Results
 
 #: More data sets than this are counted in the title, not named.
 MOST_NAMES = 3
 
 
-def runs_report(snapshot: Snapshot, again: Lines = (), paper: bool = False) -> Report:
-    """The report on finished runs.
-
-    Args:
-        snapshot: The runs.
-        again: Command lines to show.
-        paper: Whether to judge the paper's claims by them.
-    """
-    results = snapshot.results
+def runs_report(results: Results, again: Lines = (), paper: bool = False) -> Report:
+    """The report on finished runs; of the ``paper``, its claims are judged by them."""
     if not results.cells:
         raise LookHopsError("No run is finished yet: there is nothing to report.")
     groups = grouped(results)
@@ -44,18 +37,18 @@ def runs_report(snapshot: Snapshot, again: Lines = (), paper: bool = False) -> R
         _claims_section(verdicts),
         comparison_section(groups),
         _training_section(groups),
-        runs_reproduce_section(groups, snapshot.commands, again),
+        runs_reproduce_section(groups, results.commands, again),
     ]
     sections = [section for section in found if section is not None]
     datasets = list(dict.fromkeys(group.dataset for group in groups))
     what = joined(datasets) if len(datasets) <= MOST_NAMES else counted(len(datasets), "data set")
-    names = list(dict.fromkeys(name for group in groups for name in group.found.scores))
+    names = list(dict.fromkeys(name for group in groups for name in group.scores))
     title = f"{what}: {names[0] if len(names) == 1 else f'{len(names)} models compared'}"
     title += QUICK_MARK if results.quick else ""
     return Report(title, _summary(groups), _tiles(groups, verdicts), sections)
 
 
-def _counts(groups: Sequence[Group]) -> dict[str, int]:
+def _counts(groups: Sequence[Comparison]) -> dict[str, int]:
     """Data sets, models and finished runs."""
     cells = [cell for group in groups for cell in group.finished]
     return {
@@ -65,28 +58,26 @@ def _counts(groups: Sequence[Group]) -> dict[str, int]:
     }
 
 
-def _summary(groups: Sequence[Group]) -> str:
+def _summary(groups: Sequence[Comparison]) -> str:
     """The runs in one plain sentence."""
     datasets, models, runs = (counted(n, what) for what, n in _counts(groups).items())
     text = f"{models} on {datasets}, {runs}"
     if len(groups) == 1:
         [group] = groups
         first = "comes first, with" if len(group.cells) > 1 else "has"
-        seeds, best = counted(len(group.found.seeds), "seed"), group.best.model
-        text += (
-            f"; {best} {first} a test {group.found.main.title} of {group.scores[best]} over {seeds}"
-        )
+        seeds, best = counted(len(group.seeds), "seed"), group.best.model
+        text += f"; {best} {first} a test {group.main.title} of {group.written[best]} over {seeds}"
     if all(group.quick for group in groups):
         return f"{text}. This is the quick version, which says nothing about the models."
     few = any(group.quick for group in groups)
     return f"{text}.{' The quick version says nothing about the models.' if few else ''}"
 
 
-def _tiles(groups: Sequence[Group], verdicts: Sequence[Verdict]) -> list[Tile]:
+def _tiles(groups: Sequence[Comparison], verdicts: Sequence[Verdict]) -> list[Tile]:
     tiles = [Tile(f"{what}s", f"{count:,}") for what, count in _counts(groups).items()]
     if len(groups) == 1:
         best = groups[0].best.model
-        first = Tile(f"best test {groups[0].found.main.title}", groups[0].scores[best], best)
+        first = Tile(f"best test {groups[0].main.title}", groups[0].written[best], best)
         tiles[:1] = [first, *lead_tiles(groups[0])]
     if verdicts:
         reproduced = sum(one.word == REPRODUCED for one in verdicts)
@@ -144,7 +135,7 @@ def _histories(cell: CellResult) -> dict[int, Columns]:
     }
 
 
-def _training_section(groups: Sequence[Group]) -> Section | None:
+def _training_section(groups: Sequence[Comparison]) -> Section | None:
     """How the best model of each data set trained, where the histories are there."""
     blocks: list[Block] = []
     for group in groups:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,13 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import parse_seeds, splits_in_words
 from lookhops.core.paired import ALPHA
 from lookhops.core.tables import Table
-from lookhops.core.words import NONE, counted, number, signed
-from lookhops.core.words import memory as in_bytes
+from lookhops.core.words import NONE, counted, memory, number, signed
 from lookhops.graphs import Graphs
-from lookhops.learners import Model, recommend
+from lookhops.learners import Model
 from lookhops.runs.executor import Local
 from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.plan import Cell, Entry, parse_models
-from lookhops.runs.results import Results, shared_seeds
+from lookhops.runs.results import CellResult, shared_seeds
 from lookhops.runs.running import run_plan
 from lookhops.runs.statistics import (
     Cost,
@@ -41,41 +41,84 @@ SHARES, ERRORS = ("balanced_accuracy", "macro_f1", "auroc"), ("rmse", "r2", "spe
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models compared on one data set.
+    """Models that were tested on the same splits of the same graphs.
 
     Args:
-        dataset: Its name.
-        results: All finished runs.
-        scores: The main metric of each model on each shared split, shares in per cent, best mean
-            first.
-        seeds: The seeds of the splits that all models have.
+        dataset: What the graphs are called.
+        finished: All finished runs, each model under its own name.
+        scores: The main metric of each compared model on each split that all share (``seeds``),
+            shares in per cent, best mean first.
         pairs: All pairs of models: paired differences, intervals, tests.
         ranks: Mean rank of each model over the splits.
         groups: Models that do not differ significantly, as neighbours in the order of ranks.
         about: What was done: the protocol's name (``name``), in words (``said``), the ``grid``.
+        quick: Whether these are runs of the quick version, which say nothing about the models.
     """
 
     dataset: str
-    results: Results
+    finished: Sequence[CellResult]
     scores: Mapping[str, list[float]]
     seeds: tuple[int, ...]
     pairs: list[Pair]
     ranks: Mapping[str, float]
     groups: list[list[str]]
     about: Mapping[str, Any] = field(default_factory=dict)
+    quick: bool = False
+
+    @cached_property
+    def cells(self) -> dict[str, CellResult]:
+        """The models that are compared, best mean first, with the splits that they share."""
+        found = {cell.model: cell for cell in self.finished}
+        return {name: found[name].of_seeds(self.seeds) for name in self.scores}
+
+    @property
+    def best(self) -> CellResult:
+        """The model with the best mean."""
+        return next(iter(self.cells.values()))
 
     @property
     def main(self) -> Metric:
         """What models are compared by."""
-        return self.results.cells[0].main
+        return self.best.main
+
+    @property
+    def written(self) -> dict[str, str]:
+        """The main metric of each model, best first, as text: mean and spread."""
+        unit = " %" if self.main.share else ""
+        return {name: f"{cell.written()}{unit}" for name, cell in self.cells.items()}
+
+    def mean(self, model: str) -> float:
+        """The mean of a model's scores."""
+        return mean_std(self.scores[model])[0]
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point of scores and their differences."""
+        return self.main.digits(self.mean(self.best.model))
+
+    @property
+    def unit(self) -> str:
+        """What differences are counted in."""
+        return "points" if self.main.share else self.main.title
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Models of which runs are in no mean here, and how many runs."""
+        found = {}
+        for cell in self.finished:
+            out = len(cell.seeds) - (len(self.seeds) if cell.model in self.scores else 0)
+            every = counted(len(cell.seeds), "finished run")
+            if out:
+                found[cell.model] = every if out == len(cell.seeds) else f"{out} of {every}"
+        return found
 
     def models_table(self) -> Table:
         """The models, best mean first; every number is over the splits that all of them share."""
-        cells = {cell.model: cell.of_seeds(self.seeds) for cell in self.results.cells}
         rows, records, count = [], [], len(self.seeds)
         for name, values in self.scores.items():
             rank, (mean, std) = self.ranks[name], mean_std(values)
-            metrics, main = cells[name].metrics, self.main
+            cell, main = self.cells[name], self.main
+            metrics = cell.metrics
             held = [value for value in metrics[f"val_{main.name}"] if value is not None]
             validation = main.scale * sum(held) / len(held) if held else None
             others = {
@@ -84,20 +127,19 @@ class Comparison:
                 if None not in metrics.get(key, [None])
             }
             parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
-            memory = cells[name].peak_memory
             records.append(
                 {"model": name, "mean": mean, "std": std, "validation": validation}
                 | others
                 | {"rank": rank, "parameters": parameters}
-                | {"seconds_a_seed": seconds, "peak_memory": memory, "seeds": count}
+                | {"seconds_a_seed": seconds, "peak_memory": cell.peak_memory, "seeds": count}
             )
-            score = f"**{cells[name].written()}**"
+            score = f"**{cell.written()}**"
             chosen_by = main.written(validation and validation / main.scale).removesuffix(" %")
             texts = (name, score, chosen_by, f"{rank:.1f}", number(parameters))
-            rows.append([[text] for text in (*texts, f"{seconds:.1f} s", in_bytes(memory))])
+            rows.append([[text] for text in (*texts, f"{seconds:.1f} s", memory(cell.peak_memory))])
         unit = ", %" if self.main.share else ""
         head = ["model", self.main.heading, f"val.{unit}", "rank", "parameters", "time", "memory"]
-        protocol = self.results.cells[0].protocol
+        protocol = self.best.protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
         if count != protocol.folds:
             drawn = f"{counted(count, 'split')}, {drawn}"
@@ -116,7 +158,7 @@ class Comparison:
 
     def _costs_in_words(self) -> str:
         """How time and memory were measured."""
-        on_gpu = [run.machine.device != "cpu" for cell in self.results.cells for run in cell.runs]
+        on_gpu = [run.machine.device != "cpu" for cell in self.finished for run in cell.runs]
         held = "what the process held at its peak"
         if all(on_gpu):
             held = "what PyTorch held on the GPU at its peak"
@@ -130,7 +172,7 @@ class Comparison:
 
     def _left_out(self) -> str:
         """In words, finished runs on splits that not all models have."""
-        more = {cell.model: len(cell.seeds) for cell in self.results.cells}
+        more = {cell.model: len(cell.seeds) for cell in self.finished}
         said = [f"{name} has {n}" for name, n in more.items() if n > len(self.seeds)]
         if not said:
             return ""
@@ -139,8 +181,7 @@ class Comparison:
     def pairs_table(self) -> Table:
         """The paired differences."""
         rows, records = [], []
-        best = next(iter(self.scores.values()))
-        digits = self.main.digits(mean_std(best)[0])
+        digits = self.digits
         for pair in self.pairs:
             e, p = pair.difference, pair.adjusted_p
             low, high = e.interval or (None, None)
@@ -173,14 +214,14 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
         models = {r["model"]: r for r in self.models_table().records}
-        architectures = {cell.model: asdict(cell.architecture) for cell in self.results.cells}
         return {
             "dataset": self.dataset,
             **({"protocol": dict(self.about)} if self.about else {}),
             "seeds": list(self.seeds),
             "metric": self.main.name,
             "models": [
-                {**models[name], "values": values, "architecture": architectures[name]}
+                {**models[name], "values": values}
+                | {"architecture": asdict(self.cells[name].architecture)}
                 for name, values in self.scores.items()
             ],
             "pairs": list(self.pairs_table().records),
@@ -228,36 +269,40 @@ def compare(
         how = replace(how, seeds=parse_seeds(how.folds or len(given), how.folds), split="auto")
     if isinstance(splits, SplitPlan):
         how = replace(how, seeds=splits.protocol.seeds)
-    task = task_of(graphs)
-    plan = draw_splits(graphs, task, how, splits)
-    best = recommend(graphs, task, plan.training_graphs).learner.model
-    contest = Contest.of(graphs.name, models, plan, grid, name, best)
+    plan = draw_splits(graphs, task_of(graphs), how, splits)
+    contest = Contest.of(graphs, models, plan, grid, name)
 
     def train(cells: Sequence[Cell]) -> None:
-        executor = Local(device)
-        done = run_plan(cells, lambda name: graphs, store, executor, on_event=on_event)
+        done = run_plan(cells, lambda name: graphs, store, Local(device), on_event=on_event)
         if done.failures:
             raise LookHopsError(done.failures[0])
 
-    found = contest.run(train, lambda cells: store.collect(cells, lambda name: graphs))
-    return comparison(graphs.name, Results(found), contest.about())
+    return comparison(graphs.name, contest.run(train, store), contest.about())
 
 
 def comparison(
-    dataset: str, results: Results, about: Mapping[str, Any] | None = None
+    dataset: str,
+    cells: Sequence[CellResult],
+    about: Mapping[str, Any] | None = None,
+    *,
+    finished: Sequence[CellResult] | None = None,
+    quick: bool = False,
 ) -> Comparison:
-    """Compare the models of finished cells over the splits that they share."""
-    if not results.cells:
+    """Compare the models of these cells over the splits that they share.
+
+    ``finished`` is all that is finished, if more than the cells; the rest is as for the class.
+    """
+    if not cells:
         raise LookHopsError("No run is finished yet: there is nothing to compare.")
-    seeds = shared_seeds(results.cells)
+    seeds = shared_seeds(cells)
     if not seeds:
         raise LookHopsError("The models have no finished split in common yet.")
-    tables = {cell.model: cell.of_seeds(seeds).scores() for cell in results.cells}
-    scores = {name: list(table.values()) for name, table in tables.items()}
-    higher = results.cells[0].main.higher_is_better
+    scores = {cell.model: list(cell.of_seeds(seeds).scores().values()) for cell in cells}
+    higher = cells[0].main.higher_is_better
     scores = {name: scores[name] for name in by_mean(scores, higher)}
-    test_to_train = results.cells[0].of_seeds(seeds).test_to_train
+    test_to_train = cells[0].of_seeds(seeds).test_to_train
     pairs = compare_pairs(scores, test_to_train, higher) if len(seeds) > 1 else []
     ranks = mean_ranks(scores, higher)
     groups = cliques(sorted(ranks, key=ranks.__getitem__), pairs) if pairs else []
-    return Comparison(dataset, results, scores, seeds, pairs, ranks, groups, about or {})
+    every = cells if finished is None else finished
+    return Comparison(dataset, every, scores, seeds, pairs, ranks, groups, about or {}, quick)

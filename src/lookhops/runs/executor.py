@@ -59,14 +59,7 @@ class Executor(ABC):
     def submit(
         self, graphs: Graphs, cell: Cell, seeds: list[int], on_epoch: OnEpoch
     ) -> Future[list[RunRecord]]:
-        """Begin to train these seeds of a cell.
-
-        Args:
-            graphs: Of its data set.
-            cell: The cell.
-            seeds: Some of its seeds.
-            on_epoch: Called after each epoch, where they are trained in this process.
-        """
+        """Begin to train these seeds of a cell; ``on_epoch`` is called where that is done here."""
 
 
 class Local(Executor):
@@ -166,12 +159,7 @@ def train_records(
 def train_with_plugins(
     graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int], device: str
 ) -> list[RunRecord]:
-    """The same in a process that has the user's layers from here alone.
-
-    Args:
-        graphs, cell, seeds, device: As for :func:`train_records`.
-        plugins: The files that register them: name and text.
-    """
+    """The same in a process that has the user's layers from these files alone: name and text."""
     with with_plugins(plugins):
         return train_records(graphs, cell, seeds, device)
 
@@ -227,11 +215,8 @@ CONTROL = "nvidia-cuda-mps-control"
 def shared_gpu(wanted: bool = True) -> Iterator[Mapping[str, str]]:
     """What processes must find in their environment to share a GPU, while the block runs.
 
-    MPS is started for the block where the machine has it and nobody has started it; without it
-    processes take turns, which is slower and gives the same numbers.
-
-    Args:
-        wanted: Whether there will be several processes.
+    MPS is started for the block where the machine has it and nobody has started it; without it, and
+    where it is not ``wanted``, processes take turns, which is slower and gives the same numbers.
     """
     control = shutil.which(CONTROL) if wanted else None
     if control is None or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:

@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import RECOMMENDED, Protocol, splits_in_words
+from lookhops.core.options import Protocol, splits_in_words
 from lookhops.core.words import counted, joined
-from lookhops.learners import Model
+from lookhops.graphs import Graphs
+from lookhops.learners import Model, learner_of, recommend
 from lookhops.learners.names import UNDECIDED
 from lookhops.runs.plan import Cell, Entry, parse_entry
 from lookhops.runs.record import RunRecord
 from lookhops.runs.results import CellResult
+from lookhops.runs.store import Store
 from lookhops.sources.splits import SplitPlan
+from lookhops.tasks import task_of
+from lookhops.training.runs import draw_splits
 
 #: What the fair protocol has where nothing else is said, as Errica et al. have it.
 FOLDS, MEMBERS = 10, 3
@@ -78,36 +82,33 @@ class Contest:
     """Models on the same splits, each perhaps the best of several by validation.
 
     Args:
-        dataset: What the graphs are called.
         plan: The splits, and how models are trained.
-        rows: For each row of the table, the models among which a split's validation part chooses,
-            by name.
+        rows: For each row of the table, the models by name among which a split's validation part
+            chooses.
         grid: What they differ in.
         name: Of the protocol, if it has one.
+        recommended: What ``recommended`` stands for, in words, where a row has that name.
     """
 
-    dataset: str
+    graphs: Graphs
     plan: SplitPlan
     rows: Mapping[str, Mapping[str, Entry]]
     grid: Grid = field(default_factory=dict)
     name: str | None = None
+    recommended: str = ""
 
     @classmethod
     def of(
         cls,
-        dataset: str,
+        graphs: Graphs,
         models: Mapping[str, Entry | Model],
         plan: SplitPlan,
         grid: Grid | None = None,
         name: str | None = None,
-        recommended: Model = RECOMMENDED,
     ) -> Contest:
         """The contest of these models; those that a grid applies to are named as commands do it.
 
-        Args:
-            dataset, plan, grid, name: As for the class.
-            models: The models by the names of their rows.
-            recommended: The model that ``recommended`` stands for.
+        What cannot be trained on these graphs and splits is an error.
         """
         if grid and name != "fair":
             raise LookHopsError("A grid is searched in the fair protocol: --protocol fair.")
@@ -119,26 +120,25 @@ class Contest:
                 if not any(option in _options(v) for names in rows.values() for v in names):
                     parse_entry(f"{next(iter(rows))}/{option}={values[0]}")  # says what is wrong
                     raise LookHopsError(f"No model takes the option {option} of the grid.")
-        rows = {
-            row: {
-                own: replace(entry, model=recommended) if entry.model == UNDECIDED else entry
-                for own, entry in each.items()
-            }
-            for row, each in rows.items()
-        }
-        return cls(dataset, plan, rows, grid or {}, name)
+        task, said = task_of(graphs), ""
+        if any(entry.model == UNDECIDED for each in rows.values() for entry in each.values()):
+            best = recommend(graphs, task, plan.training_graphs)
+            said, model = best.said, best.learner.model
+            for each in rows.values():
+                for own, entry in each.items():
+                    if entry.model == UNDECIDED:
+                        each[own] = replace(entry, model=model)
+        draw_splits(graphs, task, plan.protocol, plan)
+        for each in rows.values():
+            learner_of(next(iter(each.values())).model).check(graphs, task)
+        return cls(graphs, plan, rows, grid or {}, name, said)
 
-    def run(
-        self,
-        train: Callable[[Sequence[Cell]], None],
-        finished: Callable[[Sequence[Cell]], list[CellResult]],
-    ) -> list[CellResult]:
-        """Train what is missing and give the finished runs of each row.
+    def run(self, train: Callable[[Sequence[Cell]], None], store: Store) -> list[CellResult]:
+        """Train what the store lacks and give the finished runs of each row."""
 
-        Args:
-            train: Trains the cells.
-            finished: Gives those of their runs that are finished.
-        """
+        def finished(cells: Sequence[Cell]) -> list[CellResult]:
+            return store.collect(cells, lambda name: self.graphs)
+
         tried = {
             row: [self._cell(name, entry, self.plan.protocol.seeds, 1) for name, entry in m.items()]
             for row, m in self.rows.items()
@@ -157,7 +157,7 @@ class Contest:
         protocol = replace(entry.protocol(self.plan.protocol), seeds=tuple(seeds))
         if members:
             protocol = replace(protocol, members=members)
-        return Cell(self.dataset, name, entry.model, protocol, self.plan)
+        return Cell(self.graphs.name, name, entry.model, protocol, self.plan)
 
     def _chosen_cells(self, row: str, chosen: Mapping[int, str] | None) -> list[Cell]:
         """The cells of a row: its model on all splits, or each chosen one on its own."""

@@ -16,9 +16,9 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.graphs import SUFFIX, Graphs
-from lookhops.learners import Model
+from lookhops.learners import Model, learner_of
 from lookhops.nn import RECOMMENDED, Architecture
-from lookhops.runs.plan import Cell, without_repeats
+from lookhops.runs.plan import Cell
 from lookhops.runs.results import CellResult, Results
 from lookhops.sources.collection import data_folder, find
 from lookhops.sources.loading import load
@@ -46,9 +46,7 @@ class Row:
     """A row of a table, or a point of the figure.
 
     Args:
-        slug: Its name on the command line.
-        label: Its name in our tables.
-        paper: Its name in the paper's, if it is there.
+        slug, label, paper: Its name on the command line, in our tables, and in the paper's.
         table: ``conv``, ``pool``, ``ours`` or ``accuracy-by-k``.
         importance: Rows with a lower number are run first.
         model: The model; where the paper chose ratios for each data set, before they are set.
@@ -65,20 +63,14 @@ class Row:
 
     def architecture(self, dataset: str) -> Model:
         """The model for a data set: with the fractions that the paper chose for it."""
-        if self.table != "pool" or isinstance(self.model, Classical):
+        chosen, name = paper_numbers()["protocol"], paper_name(dataset)
+        if self.table != "pool" or name not in chosen["node_ratio"]:
             return self.model
-        if self.model.pool == "edge":  # edge contraction has no fraction
-            return self.model
-        chosen = paper_numbers()["protocol"]
-        name = paper_name(dataset)
-        if name not in chosen["node_ratio"]:
-            return self.model
-        edges = self.model.edge_ratio is not None
-        return replace(
-            self.model,
-            ratio=chosen["node_ratio"][name],
-            edge_ratio=chosen["edge_ratio"][name] if edges else None,
-        )
+        model = learner_of(self.model).network_architecture
+        if model.pool == "edge":  # edge contraction has no fraction
+            return model
+        edge_ratio = None if model.edge_ratio is None else chosen["edge_ratio"][name]
+        return replace(model, ratio=chosen["node_ratio"][name], edge_ratio=edge_ratio)
 
     def cell(self, results: Results, dataset: str) -> CellResult | None:
         """Its finished runs on a data set, if there are any."""
@@ -165,11 +157,12 @@ def chosen_rows(
 def paper_plan(rows: Sequence[Row], datasets: Sequence[str], protocol: Protocol) -> list[Cell]:
     """The cells to run, the most important first."""
     order = [d for d in RUN_ORDER if d in datasets] + [d for d in datasets if d not in RUN_ORDER]
-    return without_repeats(
-        Cell(dataset, row.label, row.architecture(dataset), replace(protocol, members=row.members))
-        for row in rows
-        for dataset in order
-    )
+    cells: dict[tuple[str, Model, int], Cell] = {}
+    for row in rows:
+        for dataset in order:  # a model that stands in two tables is trained once
+            model, own = row.architecture(dataset), replace(protocol, members=row.members)
+            cells.setdefault((dataset, model, row.members), Cell(dataset, row.label, model, own))
+    return list(cells.values())
 
 
 def published(row: Row, dataset: str) -> tuple[float, float] | None:
@@ -205,14 +198,7 @@ QUICK_DATASETS, QUICK_GRAPHS, QUICK_SEEDS, QUICK_EPOCHS = ("PROTEINS", "NCI1"), 
 
 @dataclass
 class Suite:
-    """Data sets by name, loaded when first asked for, and a protocol.
-
-    Args:
-        datasets: Their names.
-        protocol: How every model is trained.
-        quick: Whether only a few graphs of each are taken.
-        data_dir: Where the data sets are.
-    """
+    """Data sets by name, loaded when first asked for (of quick ones few graphs); a protocol."""
 
     datasets: Sequence[str]
     protocol: Protocol

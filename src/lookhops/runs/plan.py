@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from typing import Any
@@ -110,12 +109,7 @@ def canonical_json(values: Any) -> str:
 class Cell:
     """One cell of a table: a model on a data set, one run for each seed of the protocol.
 
-    Args:
-        dataset: Name of the data set.
-        model: What to call the model.
-        architecture: The model.
-        protocol: How it is trained; its seeds are the runs of the cell.
-        splits: The splits of these seeds and perhaps more; by default the protocol's are drawn.
+    ``splits`` are those of these seeds and perhaps more; by default the protocol's are drawn.
     """
 
     dataset: str
@@ -131,12 +125,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that takes part in a comparison.
-
-    Args:
-        model: The model.
-        training: The options of its training that are not those of the others, by name.
-    """
+    """A model that takes part in a comparison, with its own options of training, by name."""
 
     model: Model
     training: tuple[tuple[str, Any], ...] = ()
@@ -144,14 +133,6 @@ class Entry:
     def protocol(self, shared: Protocol) -> Protocol:
         """The shared protocol with its own options."""
         return replace(shared, **dict(self.training))
-
-
-def without_repeats(cells: Iterable[Cell]) -> list[Cell]:
-    """The cells, each once: a model that stands in two tables is trained once."""
-    seen: dict[tuple[str, Model, Protocol], Cell] = {}
-    for cell in cells:
-        seen.setdefault((cell.dataset, cell.architecture, cell.protocol), cell)
-    return list(seen.values())
 
 
 #: The options of a protocol that a model may have for itself: all but those that draw the splits.

@@ -49,13 +49,7 @@ class ProcessLost(LookHopsError):
 
 
 class Processes:
-    """Processes that compute, each with one thread of the CPU; started when they are needed.
-
-    Args:
-        count: How many at most.
-        device: On what they train.
-        environment: What is added to their environment.
-    """
+    """Processes that compute, each with one thread of the CPU; started when they are needed."""
 
     def __init__(
         self, count: int, device: str = "cpu", environment: Mapping[str, str] | None = None
@@ -95,8 +89,8 @@ class Processes:
             work: The function.
             graphs: Its first argument, which a process is sent once.
             rest: Its other arguments.
-            listen: Receives its messages, in a thread of this process: the function then
-                has a :data:`Tell` as its last argument. What is raised here ends it.
+            listen: Receives its messages, in a thread of this process: the function then has a
+                :data:`Tell` as its last argument. What is raised here ends it.
         """
         return self._threads.submit(self._call, work, graphs, rest, listen)
 

@@ -28,12 +28,7 @@ class Ray(Executor):
     """A Ray cluster; a task is one cell with all its missing seeds.
 
     The store stays with the driver: workers need neither it nor the data, which travel with the
-    task.
-
-    Args:
-        address: The cluster; none starts one on this machine.
-        cpus_per_task, gpus_per_task: What a task takes of the cluster.
-        device: What a task trains on.
+    task. Without an address, a cluster is started on this machine.
     """
 
     def __init__(

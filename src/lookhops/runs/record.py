@@ -48,13 +48,7 @@ HISTORY: Any = Sequence[Mapping[str, Real]]
 
 @dataclass(frozen=True)
 class Machine:
-    """What a run was computed on.
-
-    Args:
-        system: Operating system and processor.
-        cores: Of the processor, where that is known.
-        device: ``cpu``, or the name of the GPU.
-    """
+    """What a run was computed on: the system, the cores, and ``cpu`` or the name of the GPU."""
 
     system: str
     cores: int | None
@@ -137,10 +131,7 @@ def record_run(
     """The record of a finished run.
 
     Args:
-        run: The run.
-        graphs: What it was trained on.
-        task: What was asked.
-        device: Where.
+        run, graphs, task, device: The run, what it was trained on, what was asked, where.
         seconds: What it took; where members were trained together, its share.
         stacked: How many members were trained at once.
         calibrated: Whether to learn the calibration, and to measure it too.

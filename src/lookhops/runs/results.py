@@ -32,13 +32,9 @@ NOTES = {
 
 @dataclass(frozen=True)
 class CellResult:
-    """The finished runs of a cell.
+    """The finished runs of a cell, one for each seed.
 
-    Args:
-        dataset, model: What they are called.
-        key: The graphs, the model and the protocol.
-        runs: The records, one for each seed.
-        names: All that its runs were called where they come from, ``model`` among them.
+    ``names`` are all that its runs were called where they come from, ``model`` among them.
     """
 
     dataset: str
@@ -133,11 +129,13 @@ class Results:
         cells: The cells.
         notes: For each data set, its size (``data``) and information gain (``gain``), if measured.
         quick: Whether this is the short version, whose numbers say nothing about the models.
+        commands: The command lines that asked for the runs, in their order, where they are known.
     """
 
     cells: Sequence[CellResult] = ()
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = False
+    commands: Sequence[str] = ()
 
     def find(self, dataset: str, architecture: Model, members: int = 1) -> CellResult | None:
         """The cell of a model on a data set, if any of its runs is finished."""

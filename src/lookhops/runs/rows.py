@@ -28,8 +28,7 @@ class StoredHistory(Sequence[Mapping[str, float]]):
 
     Args:
         packed: The epochs as the file keeps them.
-        place: The file and the number of the row, then how to name the run in an error: model,
-            data set, seed.
+        place: File and row, then how an error names the run: model, data set, seed.
         metrics: Of the run.
     """
 

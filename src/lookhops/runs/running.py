@@ -38,16 +38,8 @@ def run_plan(
 ) -> PlanRun:
     """Train what the store lacks of the cells, in their order, until all of it is stored or failed.
 
-    Other processes may work on the same store: cells that they have claimed are left to them and
-    waited for.
-
-    Args:
-        cells: What is wanted.
-        source: Gives the graphs of a data set.
-        store: Where runs are kept.
-        executor: What trains them.
-        time_limit: Seconds after which nothing new is begun.
-        on_event: Called with each event.
+    Cells that other processes have claimed in the store are left to them and waited for. After
+    ``time_limit`` seconds nothing new is begun.
     """
     with executor:
         plan = PlanRun(cells, source, store, executor, on_event)

@@ -60,11 +60,7 @@ class SideBySide:
         self._at, self._worth = 0, worth
 
     def train(self, here: Callable[[list[Run]], list[Run]]) -> list[Run]:
-        """Train all stacks; the runs, in the order of the stacks.
-
-        Args:
-            here: Trains a stack in this process; it calls :meth:`after_epoch`.
-        """
+        """Train all stacks, in this process by ``here``; the runs, in the order of the stacks."""
         try:
             self._train(here)
         except BaseException:
@@ -126,9 +122,8 @@ class SideBySide:
     def after_epoch(self, epoch: Epoch) -> None:
         """After an epoch of this process: ask others for help where that pays, and look at them.
 
-        Args:
-            epoch: Its own: what waits takes as long an epoch, and no fewer epochs than the
-                protocol waits for a better one.
+        What waits takes as long an epoch, and no fewer epochs than the protocol waits for a better
+        one.
         """
         self._handle(epoch)
         for number, task in self._tasks.items():
@@ -211,15 +206,9 @@ def _train_here(
     earlier: Any,
     tell: Tell,
 ) -> Ended:
-    """Train a stack in a process that another one asks for help.
+    """Train a stack in a process that another one asks for help, which has the graphs.
 
-    Args:
-        graphs: What it is trained on.
-        plugins: The files with the user's layers.
-        trainer: Trains it, once it has the graphs.
-        stack: What is trained together.
-        earlier: Where to go on from.
-        tell: Sends each epoch, and may be asked for the state after it.
+    ``tell`` sends each epoch, and may be asked for the state after it.
     """
     for path in plugins:
         load_plugin(path)

@@ -8,6 +8,7 @@ computed again from their state.
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -35,10 +36,7 @@ _FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
 class ResumeState:
     """The state of one training, so that it can go on as if it had not been interrupted.
 
-    Args:
-        folder: The model's folder.
-        settings: What :func:`~lookhops.runs.state.settings_of` gave.
-        every: Seconds between two writes.
+    ``settings`` are those of :func:`settings_of`; ``every`` counts the seconds between two writes.
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], every: float) -> None:
@@ -52,10 +50,7 @@ class ResumeState:
     ) -> dict[str, Any] | None:
         """Make the folder ready; the config of a training that was complete already, else none.
 
-        Args:
-            resume: Go on with what was begun.
-            overwrite: Begin anew.
-            published: Gives the config of a finished model in the folder, if there is one.
+        ``published`` gives the config of a finished model in the folder, if there is one.
         """
         if resume and overwrite:
             raise LookHopsError("A training is either resumed or overwritten, not both.")
@@ -179,7 +174,7 @@ def settings_of(
             digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
     return {
         "learner": learner.to_dict(),
-        "protocol": _plain(protocol),
+        "protocol": json.loads(json.dumps(asdict(protocol))),
         "data": {
             "name": graphs.name,
             "featuriser": graphs.featuriser,
@@ -189,14 +184,6 @@ def settings_of(
             "splits": digest.hexdigest()[:16],
         },
         "encoding": learner.encoding(graphs).to_dict(),
-    }
-
-
-def _plain(protocol: Protocol) -> dict[str, Any]:
-    """A protocol as JSON gives it back."""
-    values = asdict(protocol)
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
     }
 
 

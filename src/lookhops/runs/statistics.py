@@ -64,7 +64,6 @@ def compare_pairs(
     Args:
         scores: Each model's score on the same splits in the same order.
         test_to_train: Test graphs over training graphs.
-        higher_is_better: Of the scores.
     """
     order = by_mean(scores, higher_is_better)
     pairs = list(combinations(order, 2))
@@ -110,14 +109,7 @@ def cliques(order: Sequence[str], pairs: Sequence[Pair]) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a model takes for what it gives.
-
-    Args:
-        model: Its name.
-        score: Its mean over the splits, as the table shows it.
-        seconds: Of one split.
-        parameters: None for a model whose parameters are not counted.
-    """
+    """What a model takes for its mean score: seconds of one split, parameters if they count."""
 
     model: str
     score: float
@@ -128,13 +120,7 @@ class Cost:
 def pareto_front(
     costs: Sequence[float], scores: Sequence[float], higher_is_better: bool = True
 ) -> list[int]:
-    """The points that no other beats in one of the two and equals in the other, by rising cost.
-
-    Args:
-        costs: Lower is better.
-        scores: Of the same points.
-        higher_is_better: Whether more of the score is better.
-    """
+    """The points that no other beats in one of the two and equals in the other, by rising cost."""
     gains = [score if higher_is_better else -score for score in scores]
     order = sorted(range(len(costs)), key=lambda i: (costs[i], -gains[i]))
     front: list[int] = []

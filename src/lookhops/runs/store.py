@@ -54,11 +54,7 @@ WHERE = "fingerprint = ? AND architecture = ? AND protocol = ?"
 
 
 class Store:
-    """Finished runs in a file.
-
-    Args:
-        path: The SQLite file; made if it is not there.
-    """
+    """Finished runs in an SQLite file, which is made if it is not there."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -90,13 +86,7 @@ class Store:
         return self._seeds("runs", key)
 
     def claim(self, key: RunKey, seeds: Sequence[int], most: int | None = None) -> list[int]:
-        """Of these seeds, those that are neither finished nor begun elsewhere: now ours to run.
-
-        Args:
-            key: Which runs.
-            seeds: The seeds wanted.
-            most: Claim no more than so many.
-        """
+        """Of these seeds ``most`` that are neither finished nor claimed: now ours to run."""
         with self._transaction():
             self._drop_dead_claims()
             taken = self._seeds("claims", key) | self.finished(key)
@@ -142,12 +132,7 @@ class Store:
             return read_cells(self.db, self.path)
 
     def collect(self, cells: Sequence[Cell], source: Callable[[str], Graphs]) -> list[CellResult]:
-        """The finished runs of these cells, in the order of their seeds.
-
-        Args:
-            cells: What is wanted.
-            source: Gives the graphs of a data set by its name.
-        """
+        """The finished runs of these cells, in the order of their seeds."""
         stored = {cell.key: cell for cell in self.cells()}
         found = []
         for cell in cells:
@@ -300,13 +285,7 @@ def _check_version(db: sqlite3.Connection, path: Path) -> None:
 
 
 def retry_locked(attempt: Callable[[], Any], path: Path, seconds: float = WAIT) -> None:
-    """Try again while the database is locked: SQLite does not wait where the journal changes.
-
-    Args:
-        attempt: What to do.
-        path: The file, to be named.
-        seconds: How long to try.
-    """
+    """Try again while the database is locked: SQLite does not wait where the journal changes."""
     end = time.monotonic() + seconds
     while True:
         try:

@@ -144,12 +144,7 @@ def _job_routes(router: APIRouter, service: Service) -> None:
 
 
 def graphs_of(asked: Asked, rows: Sequence[int] | None) -> list[int]:
-    """The numbers of the graphs that were read from some rows of the input; by default all.
-
-    Args:
-        asked: What was read.
-        rows: Numbers of rows, from 0.
-    """
+    """The numbers of the graphs that were read from some rows of the input; by default all."""
     skipped = {row.row: row.reason for row in asked.given.skipped}
     total = len(asked.graphs) + len(skipped)
     if rows is None:

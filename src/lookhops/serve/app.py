@@ -202,10 +202,7 @@ def address_of(bound: socket.socket) -> str:
 def run(app: ASGIApp, bound: socket.socket, ready: Callable[[], None]) -> None:
     """Answer until SIGTERM or Ctrl-C; requests that are under way are answered before it ends.
 
-    Args:
-        app: The service.
-        bound: Where it listens.
-        ready: Is called when it does.
+    ``ready`` is called when it listens at the bound socket.
     """
     config = uvicorn.Config(
         app,

@@ -27,14 +27,7 @@ Watcher = Callable[[int, int], None]
 
 @dataclass(eq=False)
 class Question:
-    """Graphs that wait for their answers.
-
-    Args:
-        predictor: The model.
-        graphs: In the columns that it was trained on.
-        coverage: Of its sets and intervals.
-        answers: What is answered.
-    """
+    """Graphs that wait for their answers, in the columns that the predictor was trained on."""
 
     predictor: Predictor
     graphs: Graphs
@@ -55,10 +48,7 @@ class Batcher:
     """A thread that does all work of one model, one batch after the other.
 
     A batch is whatever has arrived while the one before was answered: no request waits for others.
-
-    Args:
-        name: Of the thread.
-        watcher: Called with the size of each batch.
+    The watcher is called with the size of each.
     """
 
     def __init__(self, name: str, watcher: Watcher = lambda requests, graphs: None) -> None:

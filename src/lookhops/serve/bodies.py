@@ -54,11 +54,7 @@ class Source(Body):
     job: str | None = Field(None, description="Instead of graphs: a job that is done.")
 
     def check(self, is_file: bool) -> None:
-        """Refuse a body without graphs, or with graphs in several forms.
-
-        Args:
-            is_file: Whether the request holds a file, whose graphs are not here.
-        """
+        """Refuse a body without graphs (these may be in a file instead), or with several forms."""
         given = [name for name in FORMS if getattr(self, name) is not None]
         if len(given) != 1 - is_file:
             sent = " and ".join(given) or "none of them"
@@ -195,12 +191,7 @@ def in_a_sentence(error: Mapping[str, Any]) -> str:
 
 
 class Refused(LookHopsError):
-    """A request that is not answered.
-
-    Args:
-        status: The HTTP status.
-        sentence: What was wrong, and what to do.
-    """
+    """A request that is not answered: a sentence, and the HTTP status."""
 
     def __init__(self, status: HTTPStatus, sentence: str) -> None:
         super().__init__(sentence)

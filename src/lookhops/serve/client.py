@@ -78,11 +78,7 @@ class Client:
         return self._json("POST", "/v1/explain", question)["explanations"]
 
     def embed(self, **question: Any) -> dict[str, Any]:
-        """The graphs as vectors: their ``ids``, ``readout`` and ``fingerprint``.
-
-        Args:
-            question: As for :meth:`predict`, and ``bits``, the length of the fingerprint.
-        """
+        """The graphs as vectors (``ids``, ``readout``, ``fingerprint``), of so many ``bits``."""
         return self._json("POST", "/v1/embed", question)
 
     def predict_file(

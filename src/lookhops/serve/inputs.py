@@ -143,14 +143,10 @@ def _remembered(predictor: Predictor) -> Reading:
 
 
 class Readers:
-    """Reads graphs outside of the event loop.
+    """Threads that read graphs outside of the event loop, each started when it is needed.
 
     A molecule on which RDKit crashes or hangs ends the worker process of one thread. That starts
     another, and says of the molecule what happened; the other threads go on.
-
-    Args:
-        threads: How many; each is started when it is needed, its worker with the first molecule.
-        name: Of the threads.
     """
 
     def __init__(self, threads: int, name: str) -> None:

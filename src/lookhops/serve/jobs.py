@@ -42,10 +42,6 @@ class Job:
 
     Args:
         id: By which it is asked for; it cannot be guessed.
-        folder: Where its files are.
-        path: The file.
-        model: The model.
-        coverage: Of sets and intervals.
         neighbours: How many are given with each answer.
         since: When it came, and once it has ended, when that was.
     """
@@ -96,11 +92,7 @@ class Job:
 
 
 class Jobs:
-    """All jobs of a service.
-
-    Args:
-        limits: How many are kept, and how large they may be.
-    """
+    """All jobs of a service, within its limits."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits

@@ -25,13 +25,7 @@ log = logging.getLogger("lookhops.serve")
 
 
 class ServedModel:
-    """A model folder, and the thread that answers with it.
-
-    Args:
-        folder: The model.
-        device: Where it computes.
-        watcher: Called with the size of each batch.
-    """
+    """A model folder, and the thread that answers with it; the watcher is told of batches."""
 
     def __init__(self, folder: Path, device: str, watcher: Watcher) -> None:
         self.folder, self.device = folder, device
@@ -70,10 +64,9 @@ class ServedModel:
         ]
 
     def reload(self) -> bool:
-        """Read the folder where it has changed; a folder that cannot be read changes nothing.
+        """Read the folder if it has changed; whether another model answers from now on.
 
-        Returns:
-            Whether another model answers from now on.
+        A folder that cannot be read changes nothing.
         """
         seen = self._look()
         if seen == self._seen and not self.trouble:
@@ -139,13 +132,7 @@ def _tested(metric: Any, found: Mapping[str, Any]) -> str:
 
 
 class Models:
-    """All models that are served, by their names: those of their folders.
-
-    Args:
-        folders: The models; the first answers where none is named.
-        device: Where they compute.
-        watcher: Called with the size of each batch.
-    """
+    """All models that are served, by the names of their folders; the first is the default."""
 
     def __init__(self, folders: Sequence[Path], device: str, watcher: Watcher) -> None:
         names = [folder.resolve().name for folder in folders]

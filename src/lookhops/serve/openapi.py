@@ -83,12 +83,7 @@ RESULT = answers(
 
 
 def graphs_path(body: type[bodies.Source], models: Sequence[ServedModel]) -> Described:
-    """A path that takes graphs: a body of JSON, or a file, with examples, and what it answers.
-
-    Args:
-        body: The JSON.
-        models: Those that are served; the first answers where none is named.
-    """
+    """A path that takes graphs: a body of JSON, or a file, with examples, and what it answers."""
     schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)
     shown = {name: {"value": value} for name, value in example_bodies(models).items()}

@@ -43,14 +43,7 @@ B = TypeVar("B", bound=Source)
 
 @dataclass(frozen=True, eq=False)
 class Received(Generic[B]):
-    """A request that was read.
-
-    Args:
-        kind: The type of its content.
-        body: What it says beside the graphs.
-        model: Who is asked.
-        asked: The graphs.
-    """
+    """A request that was read: the type of its content, what it says, and the graphs."""
 
     kind: str
     body: B

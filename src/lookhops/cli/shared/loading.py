@@ -18,14 +18,10 @@ FIRST_GPU = ("auto", "cuda", "cuda:0")
 
 
 def load(device: str, *modules: str) -> None:
-    """Import modules that take PyTorch, while a GPU gets ready.
+    """Import modules that take PyTorch, while a GPU gets ready where it is the device.
 
     What is imported stays: looking through it for garbage again and again takes a fifth of the
     time, so that is not done meanwhile, nor ever again of what is there in the end.
-
-    Args:
-        device: Where the command will compute.
-        modules: Their names.
     """
     if "torch" in sys.modules:
         return

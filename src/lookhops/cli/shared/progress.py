@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,29 +25,24 @@ QUIET = 30.0
 ALL = "all graphs"
 
 
-def progress_bar(*columns: ProgressColumn, shown: bool = True) -> Progress:
+def progress_bar(*columns: ProgressColumn) -> Progress:
     """A bar on stderr, where someone sees it: what is done, the bar, ``columns``, the time."""
     parts = (TextColumn("{task.description}"), BarColumn(bar_width=20), *columns)
-    shown = shown and err.is_terminal
-    return Progress(*parts, TimeElapsedColumn(), console=err, transient=True, disable=not shown)
+    hidden = not err.is_terminal
+    return Progress(*parts, TimeElapsedColumn(), console=err, transient=True, disable=hidden)
 
 
 @contextmanager
-def epoch_display(
-    protocol: Protocol, title: str = "", alone: bool = True
-) -> Iterator[Callable[[Epoch], None]]:
+def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epoch], None]]:
     """A function that shows an epoch: in a bar on a terminal, else by a line now and then.
 
-    Args:
-        protocol: What is trained; that a run is done is told in a line everywhere.
-        title: Goes before each line.
-        alone: Whether nobody else writes meanwhile; lines of others would tear a bar.
+    That a run is done is told in a line everywhere. The title goes before each line.
     """
     title = f"{title}, " if title else ""
     reported: set[str] = set()
     going_on: dict[str, list[Run]] = {}  # of each stack: some may be trained side by side
     total = len(protocol.seeds) * protocol.members
-    spoken, as_bar = time.monotonic(), alone and err.is_terminal
+    spoken = time.monotonic()
 
     def show(progress: Epoch) -> None:
         nonlocal spoken
@@ -61,7 +57,7 @@ def epoch_display(
                 figures += f"  {name} {sum(row[key] for row in last) / len(last):.3f}"
         which = _which(going)
         bar.update(task, completed=epoch, description=f"{title}{which}", figures=figures)
-        if not as_bar and time.monotonic() - spoken > QUIET:
+        if not err.is_terminal and time.monotonic() - spoken > QUIET:
             spoken = time.monotonic()
             print_line(f"{title}{which}: {figures}", err)
         for run in progress.runs if which != ALL else ():
@@ -70,7 +66,7 @@ def epoch_display(
                 name = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
                 print_line(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}", err)
 
-    with progress_bar(TextColumn("{task.fields[figures]}"), shown=as_bar) as bar:
+    with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
         task = bar.add_task("", total=protocol.max_epochs, figures="")
         yield show
 
@@ -101,11 +97,14 @@ def _ending(run: Run) -> str:
 
 
 @contextmanager
-def stoppable() -> Iterator[Callable[[], None]]:
+def stoppable(again: str) -> Iterator[Callable[[], None]]:
     """Make Ctrl-C and SIGTERM wait for the end of the epoch; a second one does not wait.
 
-    Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``
-    with the number of the signal.
+    Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``,
+    which ends the command as the signal would, after a line on how to go on.
+
+    Args:
+        again: How to go on.
     """
     asked: list[int] = []
 
@@ -121,6 +120,9 @@ def stoppable() -> Iterator[Callable[[], None]]:
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield check
+    except KeyboardInterrupt as stop:
+        print_line(f"lookhops: interrupted; go on with: {again}", err)
+        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

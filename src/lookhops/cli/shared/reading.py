@@ -66,10 +66,7 @@ class GraphReader(options.Reading):
     ) -> Graphs:
         """The graphs of a source, with warnings as plain lines on stderr.
 
-        Args:
-            source: As the user named it.
-            remembered: How the graphs of a model were read: taken over where nothing was chosen.
-            need_targets: Whether a target that cannot be read is an error.
+        ``remembered`` is how the graphs of a model were read: taken over where nothing was chosen.
         """
         from lookhops.sources.loading import load
 

@@ -45,13 +45,8 @@ class SplitSource:
     ) -> tuple[Graphs, SplitPlan]:
         """The graphs, with the test set if there is one, and the split of each seed.
 
-        Args:
-            graphs: What was read from SOURCE.
-            protocol: How they are split.
-            seeds: How many or which; none is one for each fold, or for each split of the file, and
-                as many as usual where neither is given.
-            reading: How graphs are read.
-            usual: How many seeds are usual.
+        ``seeds`` is how many or which; by default one for each fold, or for each split of the file,
+        and as many as ``usual`` where neither is given.
         """
         from lookhops.sources.splits import SplitPlan, read_splits
         from lookhops.sources.splits.given import with_test_set
@@ -78,11 +73,6 @@ def _features(graphs: Graphs, reading: GraphReader, split: str) -> Graphs:
     """The graphs without the column of the split as a feature, where all were asked for.
 
     Where none was, a line says which columns could be features.
-
-    Args:
-        graphs: The graphs.
-        reading: How they were read.
-        split: The column that decides the split, or nothing.
     """
     from lookhops.graphs.columns import ALL, possible_features
     from lookhops.sources.loading import BUNDLED

@@ -60,17 +60,10 @@ class Streaming:
 def opened(
     model: Path, device: str, reading: GraphReader, source: str, streaming: Streaming
 ) -> Iterator[tuple[Predictor, Stream]]:
-    """A model, and the source that it is asked about.
+    """A model, and the source that it is asked about; ``-`` is standard input.
 
     Molecules are parsed by workers, which begin while this process loads PyTorch and the model.
     Warnings of all that are printed as lines in the end.
-
-    Args:
-        model: The model's folder.
-        device: Where it answers.
-        reading: How to read the source.
-        source: As the user named it; ``-`` is standard input.
-        streaming: Whether some of it is done already, and how many workers there are.
     """
     from lookhops.sources.rdkit.parsing import Parsing
     from lookhops.sources.rdkit.workers import ParsingPool
@@ -160,14 +153,8 @@ def work_through(
 ) -> int:
     """Compute something for each part of a stream and write it, with a bar; the number of graphs.
 
-    Parts are written by another thread, in order; no more than two wait for it.
-
-    Args:
-        stream: The stream.
-        device: Where it is computed.
-        compute: What is computed.
-        write: Is given each part, and what was computed.
-        at_once: Parts that are computed side by side on the CPU.
+    On the CPU ``at_once`` parts are computed side by side. They are written by another thread, in
+    order; no more than two wait for it.
     """
     done, on_cpu = 0, device.type == "cpu"
     parts = stream.parts(stream.part_size(on_cpu))
@@ -241,13 +228,7 @@ def _display() -> Iterator[Callable[[int, float | None], None]]:
 
 
 def check_output(path: Path, kinds: tuple[str, ...], source: str) -> None:
-    """Refuse a file that is not written so, or that holds the input, before anything is read.
-
-    Args:
-        path: The file to write.
-        kinds: The ends of names that are known.
-        source: The input, as the user named it.
-    """
+    """Refuse a file that is not written so, or that holds the input, before anything is read."""
     if path.suffix.lower() not in kinds:
         known = " or ".join(filter(None, kinds))
         raise LookHopsError(f"{path}: is written as {known}; end its name so.")

@@ -133,9 +133,7 @@ class Answer:
     """A contrast's numbers, in percentage points.
 
     Args:
-        contrast: What was compared.
-        by_dataset: The difference on each data set.
-        overall: Their mean, or none where no data set has all rows.
+        overall: The mean over the data sets, or none where no data set has all rows.
         adjusted_p: Of the overall difference, Holm-adjusted over the claim's comparisons.
         holds: Whether the claim holds here: yes, no, or none for not decidable.
     """
@@ -151,11 +149,8 @@ class Answer:
 class Verdict:
     """What the runs say about a claim.
 
-    Args:
-        claim: The claim.
-        answers: Its comparisons.
-        word: Reproduced, not reproduced, or why neither can be said.
-        datasets: On how many data sets all its comparisons were run.
+    ``word`` is reproduced, not reproduced, or why neither can be said; ``datasets`` counts those on
+    which all its comparisons were run.
     """
 
     claim: Claim

@@ -71,12 +71,7 @@ FIGURE_MAKERS = {"gain": gain_figure, "accuracy-by-k": accuracy_by_k_figure}
 
 
 def rank_figure(ranks: Mapping[str, float], groups: Sequence[Sequence[str]]) -> Figure:
-    """Models on an axis of mean ranks; a bar joins those that do not differ significantly.
-
-    Args:
-        ranks: Mean rank of each model.
-        groups: Models that a bar joins.
-    """
+    """Models on an axis of mean ranks; a bar joins groups that do not differ significantly."""
     order = sorted(ranks, key=lambda name: ranks[name])
     lines = -(-len(order) // 2)
     top = 0.6 + 0.35 * len(groups)

@@ -27,10 +27,10 @@ from lookhops.core.words import (
     signed,
 )
 from lookhops.learners import Model, learner_of
-from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
 from lookhops.report.sections.costs import cost_charts
+from lookhops.runs.compare import Comparison
 from lookhops.runs.results import CellResult
 from lookhops.runs.statistics import Pair
 from lookhops.tasks import Metric
@@ -41,7 +41,7 @@ AUROC, R2 = Metric("auroc", "AUROC"), Metric("r2", "R²", share=False)
 MOST_PAIRS = 10
 
 
-def comparison_section(groups: Sequence[Group]) -> Section:
+def comparison_section(groups: Sequence[Comparison]) -> Section:
     """The models of each data set: the table, the accuracies, the paired differences."""
     blocks: list[Block] = []
     for group in groups:
@@ -65,9 +65,9 @@ def comparison_section(groups: Sequence[Group]) -> Section:
     return Section("comparison", "Comparison", lead, blocks)
 
 
-def verdict(group: Group) -> str:
+def verdict(group: Comparison) -> str:
     """Who is ahead, by how much, and how sure that is."""
-    names, pairs = list(group.cells), group.found.pairs
+    names, pairs = list(group.cells), group.pairs
     if len(names) == 1:
         others = list(group.left_out)
         if not others:
@@ -85,7 +85,7 @@ def verdict(group: Group) -> str:
             "split, which says nothing about differences."
         )
     gap = f"{abs(means[0] - means[1]):.{group.digits}f} ahead of {second}"
-    if group.found.main.share:
+    if group.main.share:
         gap = ahead(means[0] - means[1], second)
     leaders, *_ = pairs
     sure = (
@@ -103,25 +103,25 @@ def verdict(group: Group) -> str:
     )
 
 
-def _score(group: Group, score: float) -> str:
+def _score(group: Comparison, score: float) -> str:
     """A score with its unit: ``77.5 %``, ``MAE 0.532``."""
-    main = group.found.main
+    main = group.main
     text = main.written(score / main.scale)
     return text if main.share else f"{main.title} {text}"
 
 
-def lead_tiles(group: Group) -> list[Tile]:
+def lead_tiles(group: Comparison) -> list[Tile]:
     """How far the best model is ahead of the next, and how sure that is, where there are two."""
     if len(group.cells) < 2:
         return []
     first, second = list(group.cells)[:2]
-    sure = f" ({p_said(group.found.pairs[0].adjusted_p)})" if group.found.pairs else ""
+    sure = f" ({p_said(group.pairs[0].adjusted_p)})" if group.pairs else ""
     gap = signed(group.mean(first) - group.mean(second), group.digits)
     return [Tile("ahead", f"{gap} {group.unit}", f"{first} over {second}{sure}")]
 
 
-def _comparison_blocks(group: Group) -> list[Block]:
-    pairs, count, main = group.found.pairs, len(group.found.seeds), group.found.main.title
+def _comparison_blocks(group: Comparison) -> list[Block]:
+    pairs, count, main = group.pairs, len(group.seeds), group.main.title
     tested = group.best.metrics["test_graphs"][0]
     seeds = counted(count, "shared seed" if len(group.cells) > 1 else "seed")
     n = f"n = {tested:,} test graphs a seed, {seeds}"
@@ -141,7 +141,7 @@ def _comparison_blocks(group: Group) -> list[Block]:
         )
         blocks.append(differences(group, shown, note, high))
     if len(group.cells) > 1:
-        blocks += cost_charts(group.found.costs(), group.found.main, n).values()
+        blocks += cost_charts(group.costs(), group.main, n).values()
     if many:
         blocks.append(
             Folded(replace(pairs_table(pairs, group.digits), note=f"All {len(pairs)} pairs"))
@@ -152,14 +152,14 @@ def _comparison_blocks(group: Group) -> list[Block]:
 # -------------------------------------------------------------------- tables
 
 
-def models_table(group: Group, n: str) -> Table:
+def models_table(group: Comparison, n: str) -> Table:
     """The models over the splits that they share, best mean first."""
-    main = group.found.main
+    main = group.main
     second = group.best.runs[0].task.ranked_by
     rows = [
         [
             name,
-            group.scores[name],
+            group.written[name],
             main.written(_mean(cell, f"val_{main.name}")),
             second.written(_mean(cell, second.name)),
             number(cell.metrics["parameters"][0]),
@@ -171,7 +171,7 @@ def models_table(group: Group, n: str) -> Table:
     ]
     head = ("model", f"test {main.title}", "validation", second.title, "parameters", "time a split")
     order = "Best mean first; " if len(rows) > 1 else ""
-    spread = "mean ± standard deviation" if len(group.found.seeds) > 1 else "one split, no spread"
+    spread = "mean ± standard deviation" if len(group.seeds) > 1 else "one split, no spread"
     caption = (
         f"{order}{spread}. Choose among models by their validation {main.title}: the test "
         f"{main.title} is for telling how good the choice is. Peak memory is that of the "
@@ -214,11 +214,11 @@ def _range(pair: Pair, digits: int) -> str:
 # -------------------------------------------------------------------- charts
 
 
-def accuracies(group: Group, caption: str, height: int) -> Chart:
+def accuracies(group: Comparison, caption: str, height: int) -> Chart:
     """The main metric of each model: a dot a seed, and the mean with its standard deviation."""
-    main, seeds = group.found.main, len(group.found.seeds)
+    main, seeds = group.main, len(group.seeds)
     shown = f"%{{x:.{group.digits}f}}{' %' if main.share else ''}"
-    names, each = list(group.cells), list(group.found.scores.values())
+    names, each = list(group.cells), list(group.scores.values())
     means, spreads = zip(*(cell.mean_std() for cell in group.cells.values()), strict=True)
     rows = [i for i, values in enumerate(each) for _ in values]
     scores = rounded(np.concatenate(each))
@@ -228,7 +228,7 @@ def accuracies(group: Group, caption: str, height: int) -> Chart:
     diamonds = marks(
         rounded(means), range(len(names)), f"mean {shown}", name, "blue", error_x=spread
     )
-    said = "; ".join(f"{name} {text}" for name, text in group.scores.items())
+    said = "; ".join(f"{name} {text}" for name, text in group.written.items())
     x = axis(f"test {main.heading}", zeroline=False)
     return Chart(
         figure([dots, diamonds], x, rows_axis(names, 26)),
@@ -236,13 +236,13 @@ def accuracies(group: Group, caption: str, height: int) -> Chart:
         caption,
         Table(
             ("model", f"test {main.title}", "seeds"),
-            [(name, text, str(seeds)) for name, text in group.scores.items()],
+            [(name, text, str(seeds)) for name, text in group.written.items()],
         ),
         height,
     )
 
 
-def differences(group: Group, pairs: Sequence[Pair], caption: str, height: int) -> Chart:
+def differences(group: Comparison, pairs: Sequence[Pair], caption: str, height: int) -> Chart:
     """Paired differences with 95% intervals; filled marks differ at 5 % after Holm's adjustment."""
     traces = []
     for name, differ, colour, symbol in (
@@ -255,7 +255,7 @@ def differences(group: Group, pairs: Sequence[Pair], caption: str, height: int) 
             low, mean, high = zip(*((one.low, one.mean, one.high) for one in found), strict=True)
             hover, bars = f"%{{x:+.{group.digits}f}} {group.unit}", interval(low, mean, high)
             traces.append(marks(rounded(mean), rows, hover, name, colour, symbol, error_x=bars))
-    points = "percentage points" if group.found.main.share else group.unit
+    points = "percentage points" if group.main.share else group.unit
     if len(pairs) > 1 and len({pair.first for pair in pairs}) == 1:
         title = f"{label(pairs[0].first, 16)} {MINUS} others, {points}"
         labels = [f"{MINUS} {short(pair.second, 26)}" for pair in pairs]
@@ -266,7 +266,7 @@ def differences(group: Group, pairs: Sequence[Pair], caption: str, height: int) 
     said = "; ".join(f"{row[0]}: {row[1]}, interval {row[2]}" for row in table.rows[:8])
     return Chart(
         figure(traces, axis(title, **ZERO), rows_axis(labels, 36), showlegend=True),
-        f"Paired differences of test {group.found.main.title}, in {points}: {said}.",
+        f"Paired differences of test {group.main.title}, in {points}: {said}.",
         caption,
         table,
         height,

@@ -23,13 +23,7 @@ def numbered(costs: Sequence[Cost]) -> dict[str, str]:
 
 
 def cost_charts(costs: Sequence[Cost], main: Metric, n: str) -> dict[str, Chart]:
-    """The main metric against time and against parameters, by what the cost is.
-
-    Args:
-        costs: The models, best first.
-        main: The main metric.
-        n: The sample size, in words.
-    """
+    """The main metric against time and against parameters; ``n`` is the sample size in words."""
     numbers = numbered(costs)
     time = {cost: cost.seconds for cost in costs}
     sizes = {cost: float(cost.parameters) for cost in costs if cost.parameters}

@@ -182,11 +182,7 @@ def _targets(found: Mapping[str, Any]) -> Any:
 
 
 def information_section(found: Mapping[str, Any]) -> Section:
-    """Which k: the gains, what is lost beyond each k, and the suggestion in words.
-
-    Args:
-        found: What :meth:`~lookhops.neighbourhoods.HopInformation.to_dict` gives.
-    """
+    """Which k: the gains, what is lost beyond each k, and the suggestion in words."""
     seen = {
         "walk": "those that a walk of exactly k steps leads to",
         "ball": "those within k steps",

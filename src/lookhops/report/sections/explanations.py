@@ -47,14 +47,10 @@ GROUPS = ("certain", "unsure", "wrong")
 
 
 def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Section | None]:
-    """Shares and neighbourhoods; nothing without the graphs.
+    """Shares and neighbourhoods; nothing without the graphs that the model was trained on.
 
     Of several targets, and of learners that cannot be explained, there are the training graphs that
     test graphs are like.
-
-    Args:
-        model: The model's folder.
-        graphs: The graphs it was trained on, or none where they are not at hand.
     """
     if graphs is None:
         return []
@@ -174,10 +170,6 @@ def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None
     """The gallery; a sentence instead where something is missing; none without pooling of ours.
 
     Poolings of other libraries do not say what became of each node.
-
-    Args:
-        model: The model's folder.
-        graphs: The graphs it was trained on, or none where they are not at hand.
     """
     options = model.config["learner"]["options"]
     pool = options.get("pool", "none")
@@ -270,10 +262,10 @@ def make_gallery(model: ModelFolder, answers: TestAnswers, graphs: Graphs) -> Ga
 def choose(
     answers: TestAnswers, allowed: Array, predicted: Array | None = None
 ) -> Mapping[int, str]:
-    """Rows of the answers to show, each once, with the reason; class after class.
+    """Rows of one seed's answers to show, each once, with the reason; class after class.
 
     Args:
-        answers: One seed's.
+        answers: The answers.
         allowed: Rows that can be drawn, shape (n).
         predicted: The class that is answered, shape (n); by default the likeliest.
     """
@@ -301,9 +293,7 @@ def choose(
 def steps(graph: LayeredGraph, own_edges: bool = True) -> list[str]:
     """What to say at each position of the slider: how much is left after each layer.
 
-    Args:
-        graph: The graph.
-        own_edges: Whether what is left has edges of the graph only: not where nodes are merged.
+    Where nodes are merged, the edges that are left are not the graph's own and are not counted.
     """
     node, edge = ("nodes", "edges") if graph.smiles is None else ("atoms", "bonds")
     nodes, edges = len(graph.node_layer), len(graph.edge_layer)

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
-from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
 from lookhops.core.words import joined
-from lookhops.learners import Model, learner_of
-from lookhops.nn import Architecture
-from lookhops.nn.registry import reads_k
-from lookhops.report.comparable import Group
+from lookhops.learners import learner_of
 from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
+from lookhops.runs.compare import Comparison
 from lookhops.runs.record import Machine
 
 
@@ -82,7 +78,7 @@ def _machine(machine: Machine) -> str:
 
 
 def runs_reproduce_section(
-    groups: Sequence[Group], commands: Sequence[str], more: Lines = ()
+    groups: Sequence[Comparison], commands: Sequence[str], more: Lines = ()
 ) -> Section:
     """Commands that run it again, with the versions and machines of the runs."""
     lines = [("Run", command) for command in commands] or [
@@ -93,7 +89,7 @@ def runs_reproduce_section(
     machines = dict.fromkeys(_machine(run.machine) for run in records)
     rows = [
         ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.key.fingerprint}" for g in groups)],
-        ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.found.seeds)))],
+        ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.seeds)))],
         *(["versions", text] for text in versions),
         *(["machine", text] for text in machines),
     ]
@@ -101,12 +97,12 @@ def runs_reproduce_section(
     return reproduce_section(lead, [*lines, *more], rows)
 
 
-def rerun(group: Group) -> str:
+def rerun(group: Comparison) -> str:
     """The ``lookhops compare`` that trains the models of a group."""
     if group.quick:
         return "lookhops paper --quick -o paper"
     models = ",".join(
-        spelled(cell.architecture)
+        learner_of(cell.architecture).spelled
         + (f"/members={cell.protocol.members}" if cell.protocol.members > 1 else "")
         for cell in group.finished
     )
@@ -126,20 +122,3 @@ def rerun(group: Group) -> str:
         + (f" --folds {protocol.folds}" if protocol.folds else "")
         + (f" --precision {protocol.precision}" if protocol.precision != "float32" else "")
     )
-
-
-def spelled(model: Model) -> str:
-    """A model as ``lookhops compare`` reads it: ``licheb+lookhops/k=3``."""
-    if isinstance(model, Classical):
-        return model.classical
-    text, start = model.conv, Architecture(model.conv, model.pool)
-    unread = () if reads_k(model.conv, model.pool) else ("k",)
-    if model.conv == "none":
-        text, start = "fingerprint", FINGERPRINT
-    elif model.pool != "none":
-        text += f"+{model.pool}"
-    for option in fields(Architecture):
-        value = getattr(model, option.name)
-        if option.name not in unread and value != getattr(start, option.name):
-            text += f"/{option.name}={str(value).lower()}"
-    return text

@@ -61,7 +61,7 @@ def training_charts(
         history: Of each seed.
         best: Of each seed, the epoch whose weights were kept.
         title: Said first in the captions.
-        others: Of the other members, by seed and member.
+        others: Of the other members, by seed and member, drawn faintly behind.
     """
     columns, mains = next(iter(history.values())), (task.main for task in TASKS.values())
     # The main metric that was measured after each epoch; none where that is the loss.
@@ -103,12 +103,10 @@ def curves(
     """Curves over the epochs, one a seed; a diamond marks the epoch whose weights were kept.
 
     Args:
-        history: Of each seed.
-        best: Of each seed, that epoch.
+        history, best, others: As for :func:`training_charts`.
         columns: Columns to draw, the main one last, and what to call them.
         title: Of the vertical axis.
         scale: Multiplies the values: 100 for per cent.
-        others: Of the other members, drawn faintly behind.
     """
     looks = (("var(--orange)", "dot"), ("var(--blue)", "solid"))[-len(columns) :]
     width = 2 if len(history) == 1 else 1.4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,9 @@ GIVEN = ("column", "time", "file")
 def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict[int, Split]:
     """Splits of the graphs outside the test part of an outer split, by their seeds.
 
-    The first is the outer split's own training and validation part; the others part the same
-    graphs anew, by the same rule (classes in proportion, scaffolds together, ...). Where the parts
-    were given by a column, by time or by a file, the first is the only one.
-
-    Args:
-        graphs: The graphs.
-        plan: The outer splits.
-        seed: Of the outer split.
-        count: How many inner splits.
+    The first is the outer split's own training and validation part; the others part the same graphs
+    anew, by the same rule (classes in proportion, scaffolds together, ...). Where the parts were
+    given by a column, by time or by a file, the first is the only one.
     """
     outer = plan.splits[seed]
     found = {seed: outer}
@@ -57,61 +51,54 @@ def inner_seed(seed: int, number: int) -> int:
     return int.from_bytes(hashlib.sha256(f"inner {seed} {number}".encode()).digest()[:4], "little")
 
 
-@dataclass(frozen=True, eq=False)
-class OuterSearches:
+def search_outer(
+    study: Path, plan: SplitPlan, space: Space, judge: Judge, options: SearchOptions
+) -> list[SearchRecord]:
     """A search for each outer split; what the study has of it already is not tried again.
 
-    Args:
-        study: Optuna's storage.
-        plan: The outer splits.
-        space: Where to search.
-        judge: Trains and judges candidates.
-        options: How to search; where time is limited, each search has its share of it.
-        on_event: Called with what has been found or tried.
+    Where time is limited, each search has its share of it.
     """
+    seeds, start = plan.protocol.seeds, time.monotonic()
+    limit = inf if options.time_limit is None else options.time_limit
+    return [
+        _search(study, plan, seed, space, judge, options, start + limit * number / len(seeds))
+        for number, seed in enumerate(seeds, start=1)
+    ]
 
-    study: Path
-    plan: SplitPlan
-    space: Space
-    judge: Judge
-    options: SearchOptions
-    on_event: OnEvent
 
-    def run(self) -> list[SearchRecord]:
-        """Search, one outer split after the other."""
-        seeds, start = self.plan.protocol.seeds, time.monotonic()
-        limit = inf if self.options.time_limit is None else self.options.time_limit
-        return [
-            self._search(seed, start + limit * number / len(seeds))
-            for number, seed in enumerate(seeds, start=1)
-        ]
+def _search(
+    study: Path,
+    plan: SplitPlan,
+    seed: int,
+    space: Space,
+    judge: Judge,
+    options: SearchOptions,
+    until: float,
+) -> SearchRecord:
+    """The search for one outer split, until it has all its trials or the time is up."""
+    main, splits = judge.task.main, inner_splits(judge.graphs, plan, seed, options.inner)
+    settings = {
+        "data": judge.graphs.fingerprint,
+        "splits": _digest(splits),
+        "protocol": canonical(plan.protocol),
+        "space": space.to_dict(),
+        "inner": options.inner,
+        "stack": options.stack,
+    }
+    file = StudyFile.open(study, f"seed {seed}", main, settings)
+    search = Search(file, space, judge, splits, options.stack)
+    if known := len(finished(search.study)):
+        said = f"seed {seed}: {counted(known, 'configuration')} tried already"
+        judge.on_event(Event(text=said, finished=known))
 
-    def _search(self, seed: int, until: float) -> SearchRecord:
-        """The search for one outer split."""
-        options, main = self.options, self.judge.task.main
-        splits = inner_splits(self.judge.graphs, self.plan, seed, options.inner)
-        settings = {
-            "data": self.judge.graphs.fingerprint,
-            "splits": _digest(splits),
-            "protocol": canonical(self.plan.protocol),
-            "space": self.space.to_dict(),
-            "inner": options.inner,
-            "stack": options.stack,
-        }
-        file = StudyFile.open(self.study, f"seed {seed}", main, settings)
-        search = Search(file, self.space, self.judge, splits, options.stack)
-        if known := len(finished(search.study)):
-            said = f"seed {seed}: {counted(known, 'configuration')} tried already"
-            self.on_event(Event(text=said, finished=known))
+    def after_stack(more: int, trials: Sequence[Any]) -> None:
+        value = main.written(best(trials, main).value)
+        said = f"seed {seed}: {len(trials)} of {options.trials} configurations"
+        text = f"{said}, best validation {main.title} {value}"
+        judge.on_event(Event(text=text, finished=more))
 
-        def after_stack(more: int, trials: Sequence[Any]) -> None:
-            value = main.written(best(trials, main).value)
-            said = f"seed {seed}: {len(trials)} of {options.trials} configurations"
-            text = f"{said}, best validation {main.title} {value}"
-            self.on_event(Event(text=text, finished=more))
-
-        search.run(options.trials, until, after_stack)
-        return search.record(seed)
+    search.run(options.trials, until, after_stack)
+    return search.record(seed)
 
 
 def _digest(splits: Mapping[int, Split]) -> str:
@@ -123,21 +110,6 @@ def _digest(splits: Mapping[int, Split]) -> str:
     return digest.hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class OuterScores:
-    """The main metric of the test part of each outer split.
-
-    Args:
-        tuned: Of the configuration that the split's own search chose.
-        recommended: Of the recommended model.
-        test_to_train: Test graphs over training graphs.
-    """
-
-    tuned: tuple[float, ...]
-    recommended: tuple[float, ...]
-    test_to_train: float
-
-
 def test_outer(
     graphs: Graphs,
     plan: SplitPlan,
@@ -145,16 +117,17 @@ def test_outer(
     store: Path,
     device: str,
     on_event: OnEvent,
-) -> OuterScores:
+) -> dict[str, Any]:
     """Train the chosen configurations and the recommended model on the outer splits; test them.
 
     Args:
-        graphs: The graphs.
-        plan: The outer splits.
-        chosen: The configuration of each, by seed.
+        chosen: The configuration of each outer split, by seed.
         store: The file of finished runs: what it has is not trained again.
-        device: ``cpu``, ``cuda`` or ``auto``.
-        on_event: Called with each event.
+
+    Returns:
+        The main metric of the test part of each outer split, of the configuration that its search
+        chose (``tuned``) and of the model ``recommended``; test graphs over training graphs
+        (``test_to_train``).
     """
     seeds_of: dict[str, list[int]] = {}
     for seed, candidate in chosen.items():
@@ -172,11 +145,11 @@ def test_outer(
     scores = {seed: score for cell in tuned for seed, score in _scores(cell).items()}
     before = _scores(recommended)
     order = plan.protocol.seeds
-    return OuterScores(
-        tuple(scores[seed] for seed in order),
-        tuple(before[seed] for seed in order),
-        recommended.test_to_train,
-    )
+    return {
+        "tuned": tuple(scores[seed] for seed in order),
+        "recommended": tuple(before[seed] for seed in order),
+        "test_to_train": recommended.test_to_train,
+    }
 
 
 def _scores(cell: CellResult) -> dict[int, float]:

@@ -52,13 +52,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """The search for one outer split.
-
-    Args:
-        seed: Of the outer split.
-        tried: In the order of trying; the first is the recommended model.
-        best: Which of them was chosen.
-    """
+    """The search for one outer split: what was tried, the recommended model first; the best."""
 
     seed: int
     tried: Sequence[Tried]

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import median
-from typing import TYPE_CHECKING
-
-from lookhops.tasks import Metric, Task
-
-if TYPE_CHECKING:
-    from optuna import Trial
-    from optuna.trial import FrozenTrial
 import hashlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from statistics import fmean
+from statistics import fmean, median
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -28,6 +20,7 @@ from lookhops.runs.tune.record import SearchRecord, Tried
 from lookhops.runs.tune.space import Space
 from lookhops.runs.tune.study import StudyFile, best, finished, is_complete
 from lookhops.sources.splits import Split
+from lookhops.tasks import Metric, Task
 from lookhops.training.runs import Epoch, OnEvent, Rates, Run
 from lookhops.training.trainer import Trainer
 
@@ -50,10 +43,6 @@ class Rungs:
     A trial falls behind where its best score so far is worse than the median of all that came to
     the same rung, those of its own stack among them: as in successive halving, about half go on.
     The first trial of a study never does: it is what the others are compared with.
-
-    Args:
-        trials: Those that are finished.
-        metric: What they are judged by.
     """
 
     def __init__(self, trials: Sequence[FrozenTrial], metric: Metric) -> None:
@@ -64,11 +53,10 @@ class Rungs:
                 self.reached.setdefault(step, []).append(value)
 
     def behind(self, step: int, scores: Mapping[Trial, float]) -> set[Trial]:
-        """The trials of a stack that are behind at a rung; all are given to Optuna.
+        """The trials of a stack, by their best scores, that are behind at a rung: an epoch or
+        :data:`END`.
 
-        Args:
-            step: The epoch, or :data:`END`.
-            scores: The best score so far of each.
+        All are reported to Optuna.
         """
         reached = self.reached.setdefault(step, [])
         for trial, score in scores.items():
@@ -89,13 +77,7 @@ Prune = Callable[[Sequence[Run]], Sequence[bool]]
 class Judge:
     """Trains candidates, those of one shape in one stack; each is the same network as alone.
 
-    Args:
-        graphs: Graphs with targets.
-        task: What is asked.
-        protocol: How to train; neither its rates nor its seeds and splits are read.
-        device: Where.
-        stacked: Whether candidates are trained together, where their layers allow it.
-        on_event: Called after each epoch.
+    Of the protocol neither the rates nor the seeds and splits are read.
     """
 
     graphs: Graphs
@@ -160,21 +142,13 @@ Tell = Callable[[int, "Sequence[FrozenTrial]"], None]
 class Search:
     """Finds the best candidate for the inner splits of one outer split.
 
-    Every stack has one shape, drawn by Optuna's sampler
-    (TPE), and several learning rates, weight decays and dropouts for it. All are tried on the first
-    inner split; there a trial is pruned where it falls behind the others (:class:`Rungs`). What is
-    left is tried on all inner splits, and its mean over these counts. The first trial, the
-    recommended model, is never pruned.
+    Every stack has one shape, drawn by Optuna's sampler (TPE), and several learning rates, weight
+    decays and dropouts for it. All are tried on the first inner split; there a trial is pruned
+    where it falls behind the others (:class:`Rungs`). What is left is tried on all inner splits,
+    and its mean over these counts. The first trial, the recommended model, is never pruned.
 
     A search that was stopped goes on as if it had not been: what a stack is drawn from follows from
     the trials that are finished, and a stack is kept when all of it is.
-
-    Args:
-        file: Where finished trials are kept.
-        space: What is tuned.
-        judge: Trains and judges candidates.
-        splits: The inner splits, by seed.
-        stack: Candidates of a stack.
     """
 
     file: StudyFile
@@ -189,12 +163,9 @@ class Search:
         return self.file.in_memory(self.judge.task.main)
 
     def run(self, trials: int, until: float = inf, tell: Tell = lambda more, all: None) -> None:
-        """Try candidates until there are so many, or the time is up; at least one stack.
+        """Try candidates until there are so many, those of earlier calls too; at least one stack.
 
-        Args:
-            trials: How many, with those of earlier calls.
-            until: When to begin no other stack, as ``time.monotonic`` counts.
-            tell: Called after each stack.
+        No other stack is begun after ``until``, as ``time.monotonic`` counts.
         """
         while (done := len(finished(self.study))) < trials:
             if done and time.monotonic() >= until:

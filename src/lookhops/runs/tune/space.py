@@ -75,12 +75,9 @@ class Between:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration to try.
+    """A configuration to try: the architecture with its dropout, the rates, and its name.
 
-    Args:
-        architecture: Its shape, with its dropout.
-        rates: Learning rate, weight decay and dropout.
-        name: What `lookhops compare --models` calls it: what differs from the recommended model.
+    The name says what differs from the recommended model, as `lookhops compare --models` takes it.
     """
 
     architecture: Architecture
@@ -117,12 +114,7 @@ USUAL: Mapping[str, Choices | Between] = {
 
 @dataclass(frozen=True)
 class Space:
-    """What is tuned.
-
-    Args:
-        options: Each option with its values.
-        base: The rates of the recommended model: those of the protocol.
-    """
+    """What is tuned: each option with its values; and the protocol's rates, which are the base."""
 
     options: Mapping[str, Choices | Between]
     base: Rates

@@ -28,10 +28,6 @@ class StudyFile:
 
     Only finished trials go there: a file is slow to write one number at a time, and what was on its
     way when a process was killed is tried again.
-
-    Args:
-        path: The file.
-        study: The study in it.
     """
 
     path: Path
@@ -39,14 +35,10 @@ class StudyFile:
 
     @classmethod
     def open(cls, path: Path, name: str, metric: Metric, settings: Mapping[str, Any]) -> StudyFile:
-        """Begin a study, or go on with it.
+        """Begin a study in a file, perhaps beside others, or go on with it.
 
-        Args:
-            path: The file; others' studies may be in it too.
-            name: Of the study.
-            metric: What trials are judged by.
-            settings: All that decides the search but the number of trials; one that was begun with
-                others is refused.
+        ``settings`` are all that decides the search but the number of trials; a study that was
+        begun with others is refused.
         """
         from optuna.storages import RDBStorage
         from sqlalchemy import URL
