@@ -151,7 +151,7 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
 def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[str]:
     """Write what was asked for; the paths of all files."""
     from lookhops.core.pictures import save
-    from lookhops.report.sections.costs import cost_picture
+    from lookhops.report.sections.comparison import cost_picture
 
     paths = _write_folder(found, folder) if folder else []
     if plot is not None:
@@ -163,7 +163,7 @@ def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[st
 def _write_folder(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.core.pictures import save_both
     from lookhops.report.paper.figures import rank_figure
-    from lookhops.report.sections.costs import cost_picture
+    from lookhops.report.sections.comparison import cost_picture
     from lookhops.runs.export import export
     from lookhops.runs.results import Results
 

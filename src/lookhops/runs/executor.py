@@ -86,8 +86,7 @@ class Local(Executor):
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             environment = stack.enter_context(shared_gpu(self.gpu and self.count > 1))
-            device = self.device if self.gpu else "cpu"
-            self.pool = stack.enter_context(Processes(self.count, device, environment))
+            self.pool = stack.enter_context(Processes(self.count, environment))
             self.ending = stack.pop_all()
         return self
 
@@ -112,9 +111,8 @@ class Local(Executor):
         if self.is_beside and (
             self.gpu or learner_of(cell.architecture).threads(graphs, cell.protocol) == 1
         ):
-            return self.pool.call(
-                train_with_plugins, graphs, loaded_plugins(), cell, seeds, self.pool.device
-            )
+            device = self.device if self.gpu else "cpu"
+            return self.pool.call(train_with_plugins, graphs, loaded_plugins(), cell, seeds, device)
         done, start = Future[list[RunRecord]](), time.perf_counter()
         try:
             done.set_result(train_records(graphs, cell, seeds, self.device, on_epoch))

@@ -8,11 +8,11 @@ import pickle
 import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
 from traceback import format_exception
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import torch
@@ -48,20 +48,15 @@ class ProcessLost(LookHopsError):
     """A process ended while it computed."""
 
 
-class Processes:
+class Processes(AbstractContextManager["Processes"]):
     """Processes that compute, each with one thread of the CPU; started when they are needed."""
 
-    def __init__(
-        self, count: int, device: str = "cpu", environment: Mapping[str, str] | None = None
-    ) -> None:
-        self.count, self.device, self.environment = count, device, dict(environment or {})
+    def __init__(self, count: int, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.environment = dict(environment)
         self._threads = ThreadPoolExecutor(count)  # each waits for a process
         self._all: list[_Process] = []
         self._idle: list[_Process] = []
         self._lock, self._stopped = Lock(), False
-
-    def __enter__(self) -> Processes:
-        return self
 
     @property
     def are_started(self) -> bool:
@@ -112,8 +107,8 @@ class Processes:
             raise
         with self._lock:
             self._idle.append(process)
-        if isinstance(found, _Failed):
-            raise found.error
+        if isinstance(found, Exception):
+            raise found
         return found
 
     def _start(self) -> _Process:
@@ -144,7 +139,7 @@ class _Process:
         graphs: Graphs,
         rest: tuple[Any, ...],
         listen: Listen | None,
-    ) -> Found | _Failed:
+    ) -> Found | Exception:
         """Call a function there; an error that it raises is given, not raised."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs
@@ -171,23 +166,16 @@ class _Process:
         self.process.join()
 
 
-@dataclass(frozen=True)
-class _Failed:
-    """What a function raised in another process."""
-
-    error: Exception
-
-
-def _failed(error: Exception) -> _Failed:
+def _sendable(error: Exception) -> Exception:
     """An error as it can be sent: with where it was raised, and as text where it must be."""
     if isinstance(error, LookHopsError | torch.cuda.OutOfMemoryError):
-        return _Failed(LookHopsError(str(error)))
+        return LookHopsError(str(error))
     error.add_note("In another process:\n" + "".join(format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
         error = RuntimeError("".join(format_exception(error)))
-    return _Failed(error.with_traceback(None))
+    return error.with_traceback(None)
 
 
 class _Gone(Exception):
@@ -240,7 +228,7 @@ def _answer(tasks: Connection) -> None:
         except _Gone:
             raise
         except Exception as error:
-            found = _failed(error)
+            found = _sendable(error)
         _send(tasks, (True, found))
 
 

@@ -172,7 +172,7 @@ def beside(helpers: Processes) -> Execute:
     ) -> list[Run]:
         plain = trainer.kind is EagerEngine and trainer.device.type == "cpu"
         # Where a training takes several cores, others would not be the same to the last bit.
-        if not plain or trainer.threads > 1 or not trainer.workers.alone:
+        if len(stacks) < 2 or not plain or trainer.threads > 1 or not trainer.workers.alone:
             return in_turn(trainer, stacks, resume, on_epoch)
         side = SideBySide(stacks, on_epoch, worth=0.0 if helpers.are_started else WORTH)
         side.begin = partial(_begin, helpers, side, trainer, resume)

@@ -55,41 +55,36 @@ class ResumeState:
         if resume and overwrite:
             raise LookHopsError("A training is either resumed or overwritten, not both.")
         with files.explained(self.model):
-            return self._prepare(resume, overwrite, published)
-
-    def _prepare(
-        self, resume: bool, overwrite: bool, published: Callable[[], dict[str, Any] | None]
-    ) -> dict[str, Any] | None:
-        if self.model.is_dir():
-            files.remove_leftovers(self.model)
-            files.finish_change(self.model)
-        begun = self.begun_with.exists()
-        if resume and begun:
-            with tempfile.TemporaryFile(dir=self.folder):
-                pass  # fail now, not at the first write, where the folder is read-only
-            begun_with = files.read_json(self.begun_with)
-            with located(f"{self.begun_with}: damaged"):
-                read(BEGUN_WITH, begun_with)
-            if different := difference(begun_with, self.settings):
-                raise LookHopsError(
-                    f"{self.begun_with}: the training began with other settings ({different}); "
-                    "resume it with the same, or begin again with --overwrite."
-                )
+            if self.model.is_dir():
+                files.remove_leftovers(self.model)
+                files.finish_change(self.model)
+            begun = self.begun_with.exists()
+            if resume and begun:
+                with tempfile.TemporaryFile(dir=self.folder):
+                    pass  # fail now, not at the first write, where the folder is read-only
+                begun_with = files.read_json(self.begun_with)
+                with located(f"{self.begun_with}: damaged"):
+                    read(BEGUN_WITH, begun_with)
+                if different := difference(begun_with, self.settings):
+                    raise LookHopsError(
+                        f"{self.begun_with}: the training began with other settings ({different}); "
+                        "resume it with the same, or begin again with --overwrite."
+                    )
+                return None
+            if resume and (config := published()) is not None:
+                if different := difference(config, self.settings):
+                    raise LookHopsError(
+                        f"{self.model}: holds a finished model with other settings ({different}); "
+                        "train into another folder, or anew with --overwrite."
+                    )
+                return config
+            if not overwrite and not resume and _has_files(self.model):
+                unfinished = "an unfinished training" if begun else "files"
+                advice = "go on with --resume, or begin again with --overwrite"
+                raise LookHopsError(f"{self.model}: has {unfinished} in it already; {advice}.")
+            self.clear()  # and fail here, not hours later, where the folder is not writable
+            files.write_json(self.begun_with, self.settings)
             return None
-        if resume and (config := published()) is not None:
-            if different := difference(config, self.settings):
-                raise LookHopsError(
-                    f"{self.model}: holds a finished model with other settings ({different}); "
-                    "train into another folder, or anew with --overwrite."
-                )
-            return config
-        if not overwrite and not resume and _has_files(self.model):
-            unfinished = "an unfinished training" if begun else "files"
-            advice = "go on with --resume, or begin again with --overwrite"
-            raise LookHopsError(f"{self.model}: has {unfinished} in it already; {advice}.")
-        self.clear()  # and fail here, not hours later, where the folder is not writable
-        files.write_json(self.begun_with, self.settings)
-        return None
 
     def after_epoch(self, epoch: Epoch, on_epoch: OnEpoch) -> None:
         """Tell of an epoch and write the state; what ends the training here loses nothing of it."""

@@ -16,7 +16,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ CREATE TABLE facts (
 WHERE = "fingerprint = ? AND architecture = ? AND protocol = ?"
 
 
-class Store:
+class Store(AbstractContextManager["Store"]):
     """Finished runs in an SQLite file, which is made if it is not there."""
 
     def __init__(self, path: Path | str) -> None:
@@ -65,10 +65,7 @@ class Store:
             self.db = connect(self.path)
             self._prepare()
 
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from lookhops.core.errors import LookHopsError
 JSON, CSV = "application/json", "text/csv"
 
 
-class Client:
+class Client(AbstractContextManager["Client"]):
     """Asks a service that ``lookhops serve`` runs.
 
     What the service refuses is raised as a :class:`LookHopsError` with its sentence. Each thread
@@ -43,9 +43,6 @@ class Client:
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
         self._address, self._token, self._timeout = address, token, timeout
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
-
-    def __enter__(self) -> Client:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -8,15 +8,15 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.nn.registry import CONVOLUTIONS
 from lookhops.runs.plan import parse_entry
-from lookhops.runs.tune.space import USUAL, Between, Choices, Space
+from lookhops.runs.tune.space import USUAL, Between, Space
 from lookhops.training.runs import Rates
 
 SPACE = Space.parse(None)
 
 
 def values_of(option):
-    if isinstance(option, Choices):
-        return st.sampled_from(option.values)
+    if not isinstance(option, Between):
+        return st.sampled_from(option)
     whole = isinstance(option.low, int)
     return (st.integers if whole else st.floats)(option.low, option.high)
 
@@ -56,10 +56,10 @@ def test_what_no_network_of_the_space_reads_is_not_tuned():
 
 def test_a_text_chooses_other_values():
     space = Space.parse("hidden=32/k=1..3/learning_rate=1e-4..1e-2/totals=true,false", Protocol())
-    assert space.options["hidden"] == Choices((32,))
+    assert space.options["hidden"] == (32,)
     assert space.options["k"] == Between(1, 3)
     assert space.options["learning_rate"] == Between(1e-4, 1e-2, log=True)
-    assert space.options["totals"] == Choices((True, False))
+    assert space.options["totals"] == (True, False)
     assert space.options["layers"] == USUAL["layers"]
     assert "hidden" not in space.recommended  # 128 is not among them
     assert Space.parse("/".join(f"{n}={v}" for n, v in space.to_dict().items())) == space
@@ -85,4 +85,4 @@ def test_a_space_that_cannot_be_is_a_sentence(text, what):
 
 
 def test_every_convolution_of_the_usual_space_is_there():
-    assert set(USUAL["conv"].values) <= CONVOLUTIONS.keys()
+    assert set(USUAL["conv"]) <= CONVOLUTIONS.keys()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -31,24 +31,6 @@ TUNABLE = {
 
 
 @dataclass(frozen=True)
-class Choices:
-    """One of a few values."""
-
-    values: tuple[Value, ...]
-
-    @property
-    def ends(self) -> tuple[Value, ...]:
-        """The values."""
-        return self.values
-
-    def __contains__(self, value: Value) -> bool:
-        return value in self.values
-
-    def __str__(self) -> str:
-        return ",".join(map(written, self.values))
-
-
-@dataclass(frozen=True)
 class Between:
     """A number between two, both of them included.
 
@@ -61,16 +43,15 @@ class Between:
     high: float
     log: bool = False
 
-    @property
-    def ends(self) -> tuple[Value, ...]:
-        """The two."""
-        return self.low, self.high
+    def __iter__(self) -> Iterator[float]:
+        yield from (self.low, self.high)
 
     def __contains__(self, value: Value) -> bool:
         return isinstance(value, int | float) and self.low <= value <= self.high
 
-    def __str__(self) -> str:
-        return f"{written(self.low)}..{written(self.high)}"
+
+#: One of a few values, or a number between two.
+Values = tuple[Value, ...] | Between
 
 
 @dataclass(frozen=True)
@@ -97,18 +78,18 @@ class Candidate:
 
 
 #: What is tuned where nothing else is said. All of these layers record on a GPU.
-USUAL: Mapping[str, Choices | Between] = {
-    "conv": Choices(("licheb", "limixhop", "gin", "sage")),
+USUAL: Mapping[str, Values] = {
+    "conv": ("licheb", "limixhop", "gin", "sage"),
     "layers": Between(2, 6),
-    "hidden": Choices((64, 128, 256)),
+    "hidden": (64, 128, 256),
     "k": Between(1, 4),
-    "pool": Choices(("none", "lookhops", "topk", "sag")),
-    "ratio": Choices((0.5, 0.6, 0.7, 0.8, 0.9)),
-    "readout": Choices(("max+mean", "max+mean+sum")),
-    "fingerprint": Choices((None, 1, 2, 3, 4, 5, 6)),
+    "pool": ("none", "lookhops", "topk", "sag"),
+    "ratio": (0.5, 0.6, 0.7, 0.8, 0.9),
+    "readout": ("max+mean", "max+mean+sum"),
+    "fingerprint": (None, 1, 2, 3, 4, 5, 6),
     "dropout": Between(0.0, 0.5),
     "learning_rate": Between(3e-4, 5e-3, log=True),
-    "weight_decay": Choices((0.0, 1e-6, 1e-5, 1e-4, 1e-3)),
+    "weight_decay": (0.0, 1e-6, 1e-5, 1e-4, 1e-3),
 }
 
 
@@ -116,7 +97,7 @@ USUAL: Mapping[str, Choices | Between] = {
 class Space:
     """What is tuned: each option with its values; and the protocol's rates, which are the base."""
 
-    options: Mapping[str, Choices | Between]
+    options: Mapping[str, Values]
     base: Rates
 
     @classmethod
@@ -142,13 +123,13 @@ class Space:
         base = Rates.of(RECOMMENDED, protocol or Protocol())
         found = cls(options, base)
         for name, one in options.items():
-            for value in one.ends:
+            for value in one:
                 found._check(name, value)
         return cls({name: one for name, one in options.items() if found._is_read(name)}, base)
 
     def _is_read(self, name: str) -> bool:
         """Whether some network of the space reads an option: the others would only be noise."""
-        convs, pools = (map(str, self.options[layer].ends) for layer in ("conv", "pool"))
+        convs, pools = (map(str, self.options[layer]) for layer in ("conv", "pool"))
         if name == "k":
             return any(reads_k(conv, pool) for conv, pool in product(convs, pools))
         return name != "ratio" or set(pools) != {"none"}
@@ -183,8 +164,8 @@ class Space:
 
         found: dict[str, BaseDistribution] = {}
         for name, one in self.options.items():
-            if isinstance(one, Choices):
-                found[name] = CategoricalDistribution(one.values)
+            if not isinstance(one, Between):
+                found[name] = CategoricalDistribution(one)
             elif isinstance(one.low, int) and isinstance(one.high, int):
                 found[name] = IntDistribution(one.low, one.high)
             else:
@@ -213,7 +194,10 @@ class Space:
 
     def to_dict(self) -> dict[str, str]:
         """Each option with its values as text."""
-        return {name: str(one) for name, one in self.options.items()}
+        return {
+            name: (".." if isinstance(one, Between) else ",").join(map(written, one))
+            for name, one in self.options.items()
+        }
 
 
 def written(value: Value) -> str:
@@ -232,12 +216,12 @@ def _differences(one: Any, other: Any) -> dict[str, Value]:
     return {name: value for name, value in asdict(other).items() if value != before[name]}
 
 
-def _read_range(name: str, text: str, kind: str) -> Choices | Between:
+def _read_range(name: str, text: str, kind: str) -> Values:
     """``64,128`` or ``1..3``."""
     low, dots, high = text.partition("..")
     if not dots:
         values: Sequence[str] = [value.strip() for value in text.split(",") if value.strip()]
-        return Choices(tuple(dict.fromkeys(option_value(name, value, kind) for value in values)))
+        return tuple(dict.fromkeys(option_value(name, value, kind) for value in values))
     if kind.split()[0] not in ("int", "float"):
         raise LookHopsError(f"{name} is not a number: name its values, with commas between.")
     ends = [option_value(name, end.strip(), kind) for end in (low, high)]
