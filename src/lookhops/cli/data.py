@@ -19,6 +19,9 @@ from lookhops.core.words import counted
 if TYPE_CHECKING:
     from lookhops.graphs import Features, Graphs
 
+#: More names than this are not all shown.
+SHOWN = 24
+
 app = typer.Typer(help="List, describe, convert and fetch sets of graphs.", no_args_is_help=True)
 
 
@@ -221,10 +224,10 @@ def _name_rows(about: dict[str, Any], owner: str) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _some(names: Sequence[str], most: int = 24) -> str:
+def _some(names: Sequence[str]) -> str:
     """The names, or the first of them and the last where they are many."""
-    if len(names) > most:
-        names = [*names[: most - 2], "...", names[-1]]
+    if len(names) > SHOWN:
+        names = [*names[: SHOWN - 2], "...", names[-1]]
     return escape(", ".join(names))
 
 

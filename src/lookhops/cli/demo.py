@@ -168,11 +168,9 @@ def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:
 def _report(output: Path, graphs: Graphs, found: HopInformation) -> None:
     """Keep the hop information, for later reports too, and write the page."""
     from lookhops.models.folder import INFORMATION
-    from lookhops.report.build import folder_report
-    from lookhops.report.folders import read_folder
+    from lookhops.report.build import report_on
 
     write_json(output / INFORMATION, found.to_dict())
-    models = [read_folder(output / name) for name in ("lookhops", "gcn")]
     command = shlex.join(["lookhops", "report", str(output), "--data", "solubility"])
-    made = folder_report(models, graphs, found.to_dict(), [("Make this page", command)])
+    made = report_on(output, graphs, [("Make this page", command)])
     write_page(made, output / "report.html")

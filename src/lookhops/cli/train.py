@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,14 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from rich.markup import escape
-
 from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.parameters import AUTO, Json, Network, Plugins, Training, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
-from lookhops.cli.shared.writing import ReportFile, command_line, write_page
+from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol, option
 
@@ -302,9 +299,7 @@ def _print(config: dict[str, Any], output: Path) -> None:
     out.print(model_panel(config))
     if "stopped" in config:
         warn(config["stopped"])
-    shown = shlex.quote(str(output))
-    out.print(f"[dim]saved in[/] {escape(str(output))}", soft_wrap=True)
-    out.print(f"[dim]next:[/] lookhops predict {escape(shown)} INPUT", soft_wrap=True)
+    print_saved(output)
 
 
 @contextmanager

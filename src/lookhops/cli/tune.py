@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +14,7 @@ from lookhops.cli.shared.printing import err, grid, out, print_json, print_line
 from lookhops.cli.shared.progress import progress_bar, stoppable
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
-from lookhops.cli.shared.writing import ReportFile, command_line, write_page
+from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
 from lookhops.core.options import SearchOptions
 from lookhops.core.words import counted, duration
 
@@ -137,6 +136,4 @@ def _print(found: Tuning, output: Path) -> None:
         shares = [f"{name} {share:.0%}" for name, share in found.importance.items()][:SHOWN]
         out.print(f"[dim]what mattered:[/] {escape(', '.join(shares))}", soft_wrap=True)
     out.print(escape(found.said()), soft_wrap=True)
-    out.print(f"[dim]saved in[/] {escape(str(output))}", soft_wrap=True)
-    shown = shlex.quote(str(output))
-    out.print(f"[dim]next:[/] lookhops predict {escape(shown)} INPUT", soft_wrap=True)
+    print_saved(output)

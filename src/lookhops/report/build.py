@@ -81,7 +81,7 @@ def _report_on_folder(path: Path, graphs: Graphs | None, again: Lines) -> Report
         return model_report(read_folder(path), graphs, read_information(path), again)
     if inner := model_folders(path):
         models = [read_folder(one) for one in inner]
-        return folder_report(models, graphs, read_information(path), again)
+        return _folder_report(models, graphs, read_information(path), again)
     for name in STORES:
         if (path / name).is_file():
             return runs_report(read_store(path / name), again)
@@ -123,11 +123,11 @@ def model_report(
     return Report(title, _model_summary(model), _model_tiles(model, information), sections)
 
 
-def folder_report(
+def _folder_report(
     models: Sequence[ModelFolder],
-    graphs: Graphs | None = None,
-    information: Mapping[str, Any] | None = None,
-    again: Lines = (),
+    graphs: Graphs | None,
+    information: Mapping[str, Any] | None,
+    again: Lines,
 ) -> Report:
     """The report on several models' folders: how they compare, and the best of them in detail."""
     tested = [model for model in models if model.config["metrics"]["seeds"]]

@@ -233,18 +233,14 @@ def paper_suite(
     if seeds is not None:
         protocol = replace(protocol, seeds=tuple(seeds))
     names = list(dict.fromkeys(datasets or (QUICK_DATASETS if quick else DATASETS)))
-    if LOCAL in names and not _is_in(folder := data_folder(data_dir), LOCAL):
+    folder = data_folder(data_dir)
+    if LOCAL in names and not ((folder / f"{LOCAL}{SUFFIX}").is_file() or find(LOCAL, folder)):
         said = f"{LOCAL} is not in {folder}, and no collection has it to download"
         if datasets:
             raise LookHopsError(f"{said}: put {LOCAL}.zip there, or leave it out of --datasets.")
         warnings.warn(f"{said}: its column is left out.", stacklevel=2)
         names.remove(LOCAL)
     return Suite(names, protocol, quick, data_dir)
-
-
-def _is_in(folder: Path, name: str) -> bool:
-    """Whether a data folder holds a set, as its archive, its files or packed."""
-    return (folder / f"{name}{SUFFIX}").is_file() or find(name, folder) is not None
 
 
 def some_of(graphs: Graphs, count: int) -> Graphs:

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from multiprocessing.connection import Connection
@@ -72,11 +72,7 @@ class Processes(AbstractContextManager["Processes"]):
         self._threads.shutdown(cancel_futures=True)
 
     def call(
-        self,
-        work: Callable[..., Found],
-        graphs: Graphs,
-        *rest: Any,
-        listen: Listen | None = None,
+        self, work: Callable[..., Found], graphs: Graphs, *rest: Any, listen: Listen | None = None
     ) -> Future[Found]:
         """Call a function of a module in the next process that has nothing to do.
 
@@ -87,29 +83,24 @@ class Processes(AbstractContextManager["Processes"]):
             listen: Receives its messages, in a thread of this process: the function then has a
                 :data:`Tell` as its last argument. What is raised here ends it.
         """
-        return self._threads.submit(self._call, work, graphs, rest, listen)
 
-    def _call(
-        self,
-        work: Callable[..., Found],
-        graphs: Graphs,
-        rest: tuple[Any, ...],
-        listen: Listen | None,
-    ) -> Found:
-        with self._lock:
-            if self._stopped:
-                raise LookHopsError("It was stopped before it began.")
-            process = self._idle.pop() if self._idle else self._start()
-        try:
-            found = process.call(work, graphs, rest, listen)
-        except BaseException:  # it is dead, or nobody knows what it is at
-            process.kill()
-            raise
-        with self._lock:
-            self._idle.append(process)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        def in_thread() -> Found:
+            with self._lock:
+                if self._stopped:
+                    raise LookHopsError("It was stopped before it began.")
+                process = self._idle.pop() if self._idle else self._start()
+            try:
+                found = process.call(work, graphs, rest, listen)
+            except BaseException:  # it is dead, or nobody knows what it is at
+                process.kill()
+                raise
+            with self._lock:
+                self._idle.append(process)
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return self._threads.submit(in_thread)
 
     def _start(self) -> _Process:
         try:
@@ -134,12 +125,8 @@ class _Process:
         self.has_answered = False
 
     def call(
-        self,
-        work: Callable[..., Found],
-        graphs: Graphs,
-        rest: tuple[Any, ...],
-        listen: Listen | None,
-    ) -> Found | Exception:
+        self, work: Callable[..., Any], graphs: Graphs, rest: Sequence[Any], listen: Listen | None
+    ) -> Any:
         """Call a function there; an error that it raises is given, not raised."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs

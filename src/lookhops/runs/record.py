@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -22,8 +23,13 @@ from lookhops.tasks.metrics import interval
 from lookhops.training import Run
 
 
-def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
-    """What tables, pages and reports read of a run, whatever else there is."""
+@cache
+def _required(kind: str, has_epochs: bool) -> AtLeast:
+    """What a record must hold: what tables, pages and reports read of a run.
+
+    Parameters are not counted where nothing was trained.
+    """
+    task = TASKS[kind]
     main = Share if task.main.share else float | None
     metrics = {
         **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
@@ -32,16 +38,12 @@ def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
         "seconds_per_epoch": NotNegative | None,  # none where others shared the machine
         **dict.fromkeys(("train_graphs", "test_graphs"), Positive),
         **dict.fromkeys(("epochs", "best_epoch", "val_graphs"), Count),
-        "parameters": parameters,
+        "parameters": Positive if has_epochs else Positive | None,
     }
     versions = dict.fromkeys(("lookhops", "torch"), str)
     return AtLeast({"metrics": AtLeast(metrics), "versions": AtLeast(versions)})
 
 
-#: What a record of each kind of task must hold, whatever else there is.
-REQUIRED = {kind: _required(task) for kind, task in TASKS.items()}
-#: The same where nothing was trained: parameters of classical models are not counted.
-REQUIRED_WITHOUT_EPOCHS = {kind: _required(task, Positive | None) for kind, task in TASKS.items()}
 #: One row an epoch; losses may be infinite.
 HISTORY: Any = Sequence[Mapping[str, Real]]
 
@@ -100,11 +102,10 @@ class RunRecord:
     def from_dict(cls, values: Any, path: str = "") -> RunRecord:
         """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
         found = read(cls, values, path)
-        required = REQUIRED_WITHOUT_EPOCHS if found.metrics.get("epochs") == 0 else REQUIRED
         kind = found.metrics.get("task", Classification.kind)
-        if kind not in required:
+        if kind not in TASKS:
             raise UnknownEntry(f"metrics.task {kind!r} is not known")
-        read(required[kind], values, path)
+        read(_required(kind, found.metrics.get("epochs") != 0), values, path)
         return found
 
     def with_metrics(self, **more: Any) -> RunRecord:

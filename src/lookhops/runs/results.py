@@ -163,6 +163,10 @@ class Results:
         environments: list[Any] = []
         protocols: list[Any] = []
 
+        def shared(protocol: Protocol) -> dict[str, Any]:
+            values = asdict(protocol) | {"fractions": list(protocol.fractions)}
+            return {name: value for name, value in values.items() if name != "seeds"}
+
         def number(value: Any, known: list[Any]) -> int:
             if value not in known:
                 known.append(value)
@@ -174,7 +178,7 @@ class Results:
                 "fingerprint": cell.key.fingerprint,
                 "model": cell.model,
                 "architecture": asdict(cell.architecture),
-                "protocol": number(_protocol(cell.protocol), protocols),
+                "protocol": number(shared(cell.protocol), protocols),
                 "seeds": list(cell.seeds),
                 "metrics": {key: list(values) for key, values in cell.metrics.items()},
                 "environments": [number(_environment(run), environments) for run in cell.runs],
@@ -273,12 +277,6 @@ def _numbered(entries: Sequence[Any], number: int, name: str) -> Any:
     if number >= len(entries):
         raise LookHopsError(f"the file has no {name}[{number}]")
     return entries[number]
-
-
-def _protocol(protocol: Protocol) -> dict[str, Any]:
-    values = asdict(protocol)
-    values.pop("seeds")
-    return {**values, "fractions": list(protocol.fractions)}
 
 
 def _environment(run: RunRecord) -> dict[str, Any]:

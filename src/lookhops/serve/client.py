@@ -107,7 +107,8 @@ class Client(AbstractContextManager["Client"]):
         at = f"/v1/jobs/{quote(job['id'])}"
         # The result is asked for at once, on a second connection: a service that is shut down
         # answers the requests that it has, and takes no more.
-        with ThreadPoolExecutor(1) as pool, self._another() as other:
+        again = Client(self._address, self._token, self._timeout)
+        with ThreadPoolExecutor(1) as pool, again as other:
             result = pool.submit(other._ask, "GET", f"{at}/result", None, {"Accept": CSV})
             while progress is not None and not result.done():
                 progress(job["done"], job["total"])
@@ -120,9 +121,6 @@ class Client(AbstractContextManager["Client"]):
         with suppress(LookHopsError):
             self._ask("DELETE", at)
         return found
-
-    def _another(self) -> Client:
-        return Client(self._address, self._token, self._timeout)
 
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         headers = {"Accept": JSON, **({} if body is None else {"Content-Type": JSON})}

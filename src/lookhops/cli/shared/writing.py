@@ -9,6 +9,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from lookhops.cli.shared.printing import err, out, print_line
 from lookhops.core.errors import LookHopsError
@@ -64,6 +65,13 @@ def write_page(made: Report, path: Path, quiet: bool = False) -> None:
 
     write_report(made, path)
     print_line(f"report: {path}", err if quiet else out)
+
+
+def print_saved(model: Path) -> None:
+    """Say where a model is, and what to type next."""
+    out.print(f"[dim]saved in[/] {escape(str(model))}", soft_wrap=True)
+    shown = escape(shlex.quote(str(model)))
+    out.print(f"[dim]next:[/] lookhops predict {shown} INPUT", soft_wrap=True)
 
 
 def command_line() -> str:

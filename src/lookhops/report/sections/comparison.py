@@ -49,8 +49,6 @@ from lookhops.tasks import Metric
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-#: What a table has beside the main metric.
-AUROC, R2 = Metric("auroc", "AUROC"), Metric("r2", "R²", share=False)
 #: More pairs than this are drawn against the best model only, and listed in a folded table.
 MOST_PAIRS = 10
 
