@@ -78,7 +78,7 @@ def grouped(results: Results) -> list[Comparison]:
 
 
 def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
-    """The cells, those of one name told apart by the options in which they differ."""
+    """The cells, those of one name distinguished by the options in which they differ."""
     found = []
     for cell in cells:
         alike = [other for other in cells if other.model == cell.model]

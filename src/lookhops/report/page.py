@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-#: Letters of a word that may find no room in a line of a small screen.
+#: Letters of a word that may not fit a line of a small screen.
 LONG = 25
 
 
@@ -60,9 +60,9 @@ def _template() -> Template:
 
 
 def whole_words(text: str) -> Markup:
-    """A text, escaped, whose long words are not broken: where one finds no room it ends in dots.
+    """A text, escaped, whose long words are not broken: one that does not fit ends in dots.
 
-    Then a tooltip has all of it. Names of models may go on in the next line after a slash.
+    Then a tooltip has all of it. Names of models may continue in the next line after a slash.
     """
     from markupsafe import Markup
 

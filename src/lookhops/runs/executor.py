@@ -162,7 +162,7 @@ def train_with_plugins(
         return train_records(graphs, cell, seeds, device)
 
 
-#: What Linux knows of this process; writing 5 to the second makes the peak begin anew.
+#: What Linux knows of this process; writing 5 to the second makes the peak begin again.
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -178,7 +178,7 @@ def peak_memory(device: torch.device) -> Iterator[Peak]:
     """Measure the peak of the block: on a GPU what PyTorch held there, else the whole process.
 
     The process counts with all that was in it before, Python and PyTorch among it. Where the system
-    cannot begin anew, the peak is that of the process so far.
+    cannot begin again, the peak is that of the process so far.
     """
     peak = Peak()
     if device.type == "cuda":
@@ -213,7 +213,7 @@ CONTROL = "nvidia-cuda-mps-control"
 def shared_gpu(wanted: bool = True) -> Iterator[Mapping[str, str]]:
     """What processes must find in their environment to share a GPU, while the block runs.
 
-    MPS is started for the block where the machine has it and nobody has started it; without it, and
+    MPS is started for the block where the machine has it and it is not running; without it, and
     where it is not ``wanted``, processes take turns, which is slower and gives the same numbers.
     """
     control = shutil.which(CONTROL) if wanted else None
@@ -221,13 +221,15 @@ def shared_gpu(wanted: bool = True) -> Iterator[Mapping[str, str]]:
         yield {}
         return
     with TemporaryDirectory(prefix="lookhops-mps-") as folder:
-        own = {f"CUDA_MPS_{what}_DIRECTORY": str(Path(folder) / what) for what in ("PIPE", "LOG")}
-        for path in own.values():
+        folders = {
+            f"CUDA_MPS_{what}_DIRECTORY": str(Path(folder) / what) for what in ("PIPE", "LOG")
+        }
+        for path in folders.values():
             Path(path).mkdir()
-        every = {**os.environ, **own}
+        every = {**os.environ, **folders}
         started = subprocess.run([control, "-d"], env=every, capture_output=True, check=False)
         try:
-            yield own if started.returncode == 0 else {}
+            yield folders if started.returncode == 0 else {}
         finally:
             if started.returncode == 0:
                 quit_it = {"input": b"quit -t 5\n", "timeout": 30, "capture_output": True}

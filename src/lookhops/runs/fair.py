@@ -125,9 +125,9 @@ class Contest:
             best = recommend(graphs, task, plan.training_graphs)
             said, model = best.said, best.learner.model
             for each in rows.values():
-                for own, entry in each.items():
+                for variant, entry in each.items():
                     if entry.model == UNDECIDED:
-                        each[own] = replace(entry, model=model)
+                        each[variant] = replace(entry, model=model)
         draw_splits(graphs, task, plan.protocol, plan)
         for each in rows.values():
             learner_of(next(iter(each.values())).model).check(graphs, task)
@@ -148,8 +148,8 @@ class Contest:
             train([cell for cells in tried.values() for cell in cells])
         chosen = {row: _choose(finished(cells), len(cells)) for row, cells in tried.items()}
         cells = {row: self._chosen_cells(row, chosen.get(row)) for row in self.rows}
-        train([cell for own in cells.values() for cell in own])
-        found = [self._result(row, finished(own)) for row, own in cells.items()]
+        train([cell for of_row in cells.values() for cell in of_row])
+        found = [self._result(row, finished(of_row)) for row, of_row in cells.items()]
         return [result for result in found if result is not None]
 
     def _cell(self, name: str, entry: Entry, seeds: Sequence[int], members: int = 0) -> Cell:
@@ -218,8 +218,8 @@ def _combinations(row: str, grid: Grid) -> dict[str, Entry]:
     takes = {option: values for option, values in grid.items() if _takes(row, option, values)}
     found = {}
     for values in product(*takes.values()):
-        own = "".join(f"/{option}={v}" for option, v in zip(takes, values, strict=True))
-        found[row + own] = parse_entry(row + own)
+        options = "".join(f"/{option}={v}" for option, v in zip(takes, values, strict=True))
+        found[row + options] = parse_entry(row + options)
     return found
 
 

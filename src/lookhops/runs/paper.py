@@ -160,8 +160,10 @@ def paper_plan(rows: Sequence[Row], datasets: Sequence[str], protocol: Protocol)
     cells: dict[tuple[str, Model, int], Cell] = {}
     for row in rows:
         for dataset in order:  # a model that stands in two tables is trained once
-            model, own = row.architecture(dataset), replace(protocol, members=row.members)
-            cells.setdefault((dataset, model, row.members), Cell(dataset, row.label, model, own))
+            model, trained = row.architecture(dataset), replace(protocol, members=row.members)
+            cells.setdefault(
+                (dataset, model, row.members), Cell(dataset, row.label, model, trained)
+            )
     return list(cells.values())
 
 

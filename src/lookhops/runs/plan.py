@@ -137,23 +137,23 @@ class Entry:
 
 #: The options of a protocol that a model may have for itself: all but those that draw the splits.
 OF_TRAINING = {
-    own.name: str(own.type)
-    for own in fields(Protocol)
-    if own.name not in ("seeds", "fractions", "split", "folds")
+    option.name: str(option.type)
+    for option in fields(Protocol)
+    if option.name not in ("seeds", "fractions", "split", "folds")
 }
 
 
 def parse_entry(text: str) -> Entry:
     """A model from its name, whose options may be those of its training too: ``gcn/members=5``."""
     name, *options = text.strip().split("/")
-    own = [option for option in options if option.partition("=")[0] in OF_TRAINING]
-    model = parse_model("/".join([name, *(option for option in options if option not in own)]))
-    if own and model == UNDECIDED:
+    training = [option for option in options if option.partition("=")[0] in OF_TRAINING]
+    model = parse_model("/".join([name, *(option for option in options if option not in training)]))
+    if training and model == UNDECIDED:
         model = RECOMMENDED  # who chooses how it is trained wants the network
-    if own and not learner_of(model).has_epochs:
-        raise LookHopsError(f"Model {text!r}: {name} is not trained; leave out {own[0]}.")
+    if training and not learner_of(model).has_epochs:
+        raise LookHopsError(f"Model {text!r}: {name} is not trained; leave out {training[0]}.")
     given: dict[str, Any] = {}
-    for option in own:
+    for option in training:
         field, _, value = option.partition("=")
         if field in given:
             raise LookHopsError(f"Model {text!r}: {field} is given twice.")

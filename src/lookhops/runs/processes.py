@@ -72,14 +72,18 @@ class Processes(AbstractContextManager["Processes"]):
         self._threads.shutdown(cancel_futures=True)
 
     def call(
-        self, work: Callable[..., Found], graphs: Graphs, *rest: Any, listen: Listen | None = None
+        self,
+        work: Callable[..., Found],
+        graphs: Graphs,
+        *arguments: Any,
+        listen: Listen | None = None,
     ) -> Future[Found]:
         """Call a function of a module in the next process that has nothing to do.
 
         Args:
             work: The function.
             graphs: Its first argument, which a process is sent once.
-            rest: Its other arguments.
+            arguments: Its other arguments.
             listen: Receives its messages, in a thread of this process: the function then has a
                 :data:`Tell` as its last argument. What is raised here ends it.
         """
@@ -90,8 +94,8 @@ class Processes(AbstractContextManager["Processes"]):
                     raise LookHopsError("It was stopped before it began.")
                 process = self._idle.pop() if self._idle else self._start()
             try:
-                found = process.call(work, graphs, rest, listen)
-            except BaseException:  # it is dead, or nobody knows what it is at
+                found = process.call(work, graphs, arguments, listen)
+            except BaseException:  # it is dead, or in an unknown state
                 process.kill()
                 raise
             with self._lock:
@@ -125,16 +129,20 @@ class _Process:
         self.has_answered = False
 
     def call(
-        self, work: Callable[..., Any], graphs: Graphs, rest: Sequence[Any], listen: Listen | None
+        self,
+        work: Callable[..., Any],
+        graphs: Graphs,
+        arguments: Sequence[Any],
+        listen: Listen | None,
     ) -> Any:
         """Call a function there; an error that it raises is given, not raised."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs
-        is_over, said = self._ask((work, new, rest, listen is not None))
+        is_over, said = self._ask((work, new, arguments, listen is not None))
         while not is_over:
             assert listen is not None
             listen(said, self._ask)
-            is_over, said = self._ask(None)  # it goes on
+            is_over, said = self._ask(None)  # it continues
         return said
 
     def _ask(self, question: Any) -> Any:
@@ -199,7 +207,7 @@ def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
 
 
 def _answer(tasks: Connection) -> None:
-    """Call what is sent, until nobody sends any more."""
+    """Call what is sent, until the connection ends."""
     graphs: Graphs | None = None
 
     def tell(said: Any, answer: Ask) -> None:
@@ -208,10 +216,10 @@ def _answer(tasks: Connection) -> None:
             _send(tasks, answer(question))
 
     while True:
-        work, new, rest, is_heard = _receive(tasks)
+        work, new, arguments, has_listener = _receive(tasks)
         graphs = graphs if new is None else new
         try:
-            found = work(graphs, *rest, *([tell] if is_heard else []))
+            found = work(graphs, *arguments, *([tell] if has_listener else []))
         except _Gone:
             raise
         except Exception as error:

@@ -104,7 +104,7 @@ def connected(ray: ModuleType, address: str | None) -> Iterator[None]:
     if address is None:
         options["include_dashboard"] = False
     try:
-        # Fail at once where nobody listens: Ray itself would try for many minutes.
+        # Fail at once where nothing listens: Ray itself would try for many minutes.
         if found := re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or ""):
             socket.create_connection((found[1], int(found[2])), timeout=10).close()
         ray.init(address=address, **options)

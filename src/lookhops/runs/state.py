@@ -34,7 +34,7 @@ _FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
 
 
 class ResumeState:
-    """The state of one training, so that it can go on as if it had not been interrupted.
+    """The state of one training, so that it can continue as if it had not been interrupted.
 
     ``settings`` are those of :func:`settings_of`; ``every`` counts the seconds between two writes.
     """
@@ -75,7 +75,7 @@ class ResumeState:
                 if different := difference(config, self.settings):
                     raise LookHopsError(
                         f"{self.model}: holds a finished model with other settings ({different}); "
-                        "train into another folder, or anew with --overwrite."
+                        "train into another folder, or again with --overwrite."
                     )
                 return config
             if not overwrite and not resume and _has_files(self.model):

@@ -198,7 +198,7 @@ class Store(AbstractContextManager["Store"]):
         if _state(self.db) == (0, 0, 0):
             retry_locked(lambda: self.db.execute("PRAGMA journal_mode = WAL"), self.path)
             with self._transaction():
-                if _state(self.db) == (0, 0, 0):  # nobody else has made them meanwhile
+                if _state(self.db) == (0, 0, 0):  # no other process has made them meanwhile
                     for statement in SCHEMA.strip().rstrip(";").split(";"):
                         self.db.execute(statement)
                     self.db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -268,7 +268,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         db.close()
         if path.with_name(f"{path.name}-wal").exists():
             raise
-    # On a disk that nobody can write to, SQLite must know that no process does.
+    # On a disk without write access, SQLite must know that no process does.
     return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
 
 

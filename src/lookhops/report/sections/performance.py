@@ -55,7 +55,7 @@ def metrics_table(head: Head, tested: Tested) -> Table:
     """Mean, spread and interval of each metric of a target, and the seeds where there are few."""
     seeds, summary = tested.seeds, tested.summary
     several = len(seeds) > 1
-    own = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
+    shown = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
     intervals = _intervals(head.task, tested)
     rows = []
     for metric in (metric for metric in head.task.metrics if metric.shown):
@@ -64,25 +64,25 @@ def metrics_table(head: Head, tested: Tested) -> Table:
             continue
         ends = found.get("interval") or intervals.get(metric.name) or ()
         written = metric.written(found["mean"], *([found["std"]] if several else []))
-        each = [metric.written(seeds[seed][metric.name]) for seed in own]
+        each = [metric.written(seeds[seed][metric.name]) for seed in shown]
         rows.append([metric.title, written, metric.written(*ends, joint=" to "), *each])
     columns = ("test", "mean ± std" if several else "value", "95% interval")
     caption = (
         f"{tested.n}. Interval: 95% of {RESAMPLES:,} redrawn sets of test graphs, mean over seeds."
     )
-    return Table((*columns, *(f"seed {seed}" for seed in own)), rows, caption)
+    return Table((*columns, *(f"seed {seed}" for seed in shown)), rows, caption)
 
 
 def _tested(model: ModelFolder, head: Head, n: str) -> Tested:
     """What the tests of a model have given for one target, under the names of its own task."""
     metrics, prefix = model.config["metrics"], head.key("")
 
-    def own(values: Mapping[str, Any]) -> dict[str, Any]:
+    def of_target(values: Mapping[str, Any]) -> dict[str, Any]:
         return {k[len(prefix) :]: v for k, v in values.items() if k.startswith(prefix)}
 
-    seeds = {int(seed): own(values) for seed, values in metrics["seeds"].items()}
+    seeds = {int(seed): of_target(values) for seed, values in metrics["seeds"].items()}
     overview = metrics["targets"][head.name] if head.name else metrics
-    return Tested(n, own(metrics["summary"]), seeds, overview, model.answers(head) or None)
+    return Tested(n, of_target(metrics["summary"]), seeds, overview, model.answers(head) or None)
 
 
 def _intervals(task: TargetTask, tested: Tested) -> dict[str, list[float] | None]:

@@ -34,7 +34,7 @@ def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict
     """Splits of the graphs outside the test part of an outer split, by their seeds.
 
     The first is the outer split's own training and validation part; the others part the same graphs
-    anew, by the same rule (classes in proportion, scaffolds together, ...). Where the parts were
+    again, by the same rule (classes in proportion, scaffolds together, ...). Where the parts were
     given by a column, by time or by a file, the first is the only one.
     """
     outer = plan.splits[seed]

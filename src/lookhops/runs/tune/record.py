@@ -176,9 +176,11 @@ def read_tuning(folder: Path) -> Tuning | None:
             f"{path}: of another version of LookHops ({values.get('format')!r} is not {FORMAT!r}); "
             "tune again, or remove it."
         )
-    own = {key: value for key, value in values.items() if key not in ("format", "gain", "said")}
+    recorded = {
+        key: value for key, value in values.items() if key not in ("format", "gain", "said")
+    }
     with located(f"{path}: damaged, not what `lookhops tune` wrote, remove it"):
-        found = read(Tuning, own)
+        found = read(Tuning, recorded)
         if not found.searches or len({len(found.searches), *map(len, _scores(found))}) != 1:
             raise LookHopsError("it has not one score for each search")
         if any(not 0 <= search.best < len(search.tried) for search in found.searches):

@@ -41,7 +41,7 @@ class Rungs:
     """Compares trials that have come to the same point of the first inner split.
 
     A trial falls behind where its best score so far is worse than the median of all that came to
-    the same rung, those of its own stack among them: as in successive halving, about half go on.
+    the same rung, those of its own stack among them: as in successive halving, about half continue.
     The first trial of a study never does: it is what the others are compared with.
     """
 
@@ -147,8 +147,8 @@ class Search:
     where it falls behind the others (:class:`Rungs`). What is left is tried on all inner splits,
     and its mean over these counts. The first trial, the recommended model, is never pruned.
 
-    A search that was stopped goes on as if it had not been: what a stack is drawn from follows from
-    the trials that are finished, and a stack is kept when all of it is.
+    A search that was stopped continues as if it had not been: what a stack is drawn from follows
+    from the trials that are finished, and a stack is kept when all of it is.
     """
 
     file: StudyFile
@@ -229,11 +229,11 @@ class Search:
         if others and going:
             for trial, more in zip(going, self._judge(going, others), strict=True):
                 judged[trial] += more
-        for trial, own in judged.items():
-            scores = [one.score for one in own if one.score is not None]
+        for trial, runs in judged.items():
+            scores = [one.score for one in runs if one.score is not None]
             trial.set_user_attr(SCORES, scores)
-            trial.set_user_attr(EPOCHS, sum(len(one.history) for one in own))
-            trial.set_user_attr(SECONDS, sum(one.seconds for one in own))
+            trial.set_user_attr(EPOCHS, sum(len(one.history) for one in runs))
+            trial.set_user_attr(SECONDS, sum(one.seconds for one in runs))
             if trial in going and len(scores) == len(self.splits):
                 self.study.tell(trial, fmean(scores))
             else:

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 #: A value of an option.
 Value = str | float | bool | None
-RATES = tuple(own.name for own in fields(Rates))
+RATES = tuple(option.name for option in fields(Rates))
 #: What may be tuned, with the type of its values.
 TUNABLE = {
-    own.name: str(own.type)
+    option.name: str(option.type)
     for config in (Architecture, Protocol)
-    for own in fields(config)
-    if config is Architecture or own.name in RATES
+    for option in fields(config)
+    if config is Architecture or option.name in RATES
 }
 
 
@@ -181,13 +181,13 @@ class Space:
         values = {name: _short(value) for name, value in values.items()}
         drawn: dict[str, Any] = {name: values[name] for name in RATES if name in values}
         rates = replace(self.base, **drawn)
-        own: dict[str, Any] = {n: value for n, value in values.items() if n not in RATES}
-        named = {**asdict(RECOMMENDED), **own}
+        shape: dict[str, Any] = {n: value for n, value in values.items() if n not in RATES}
+        named = {**asdict(RECOMMENDED), **shape}
         if not reads_k(named["conv"], named["pool"]):
-            own.pop("k", None)
+            shape.pop("k", None)
         if named["pool"] == "none":
-            own.pop("ratio", None)
-        architecture = replace(RECOMMENDED, **own, dropout=rates.dropout)
+            shape.pop("ratio", None)
+        architecture = replace(RECOMMENDED, **shape, dropout=rates.dropout)
         differs = _differences(RECOMMENDED, architecture) | _differences(self.base, rates)
         name = "network" + "".join(f"/{key}={written(v)}" for key, v in differs.items())
         return Candidate(architecture, rates, name)

@@ -35,7 +35,7 @@ class StudyFile:
 
     @classmethod
     def open(cls, path: Path, name: str, metric: Metric, settings: Mapping[str, Any]) -> StudyFile:
-        """Begin a study in a file, perhaps beside others, or go on with it.
+        """Begin a study in a file, perhaps beside others, or continue it.
 
         ``settings`` are all that decides the search but the number of trials; a study that was
         begun with others is refused.
@@ -54,8 +54,8 @@ class StudyFile:
         if begun is not None and begun != plain:
             differs = [key for key in plain if begun.get(key) != plain[key]] or list(begun)
             raise LookHopsError(
-                f"{path}: the search began with other settings ({', '.join(differs)}); go on with "
-                "the same, tune into another folder, or begin anew with --overwrite."
+                f"{path}: the search began with other settings ({', '.join(differs)}); continue "
+                "with the same, tune into another folder, or begin again with --overwrite."
             )
         return cls(path, study)
 
@@ -73,7 +73,7 @@ class StudyFile:
 
 
 def new_study(metric: Metric, **where: Any) -> Study:
-    """A study whose trials are judged by a metric; in memory, unless told where."""
+    """A study whose trials are judged by a metric; in memory, unless a storage is given."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -119,5 +119,5 @@ def _explained(path: Path) -> Iterator[None]:
     except (SQLAlchemyError, OptunaError, RuntimeError) as error:
         reason = str(getattr(error, "orig", None) or error).splitlines()[0].rstrip(".")
         raise LookHopsError(
-            f"{path}: cannot be used as a study ({reason}); begin anew with --overwrite."
+            f"{path}: cannot be used as a study ({reason}); begin again with --overwrite."
         ) from error
