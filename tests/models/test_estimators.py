@@ -217,9 +217,7 @@ def test_what_the_graphs_carry_goes_to_the_estimator_that_learns_it(mixed):
     for own, estimator in ((number, "LookHopsRegressor"), (both, "LookHopsMultitask")):
         with pytest.raises(LookHopsError, match=f"'size'.*{estimator}"):
             quick().fit(own)
-    with pytest.raises(
-        LookHopsError, match="classes in 'large', beside numbers: use LookHopsMulti"
-    ):
+    with pytest.raises(LookHopsError, match=r"'large'.*LookHopsMultitask"):
         LookHopsRegressor(**QUICK).fit(both)
     model = LookHopsMultitask(**QUICK).fit(both)
     assert model.classes_["size"] is None
@@ -249,7 +247,7 @@ def test_what_pyg_graphs_carry(tasks):
     assert model.classes_["target 0"] is None
     assert model.classes_["target 1"].tolist() == [0, 1]
     assert np.isfinite(model.score(data))
-    with pytest.raises(LookHopsError, match="numbers in 'target 0', beside classes: use LookHopsM"):
+    with pytest.raises(LookHopsError, match=r"'target 0'.*LookHopsMultitask"):
         quick().fit(data)
 
 
@@ -500,9 +498,7 @@ def test_numbers_with_blanks_alone_and_side_by_side(tasks):
 
 def test_what_are_no_numbers_is_said(tasks):
     model = LookHopsRegressor(**QUICK)
-    with pytest.raises(
-        LookHopsError, match="no numbers, but classes in 'class': use LookHopsClassif"
-    ):
+    with pytest.raises(LookHopsError, match=r"'class'.*LookHopsClassifier"):
         model.fit(tasks)
     with pytest.raises(LookHopsError, match="requires y to be passed"):
         model.fit(replace(tasks, y=None))
@@ -604,7 +600,7 @@ def test_few_fractions_are_classes_with_their_values(tasks):
     assert alone.score(tasks, y) == (alone.predict(tasks)["a"] == y["a"]).mean()
     with pytest.raises(LookHopsError, match=r"0\.5.*LookHopsRegressor"):
         quick().fit(tasks, y["a"].tolist())
-    with pytest.raises(LookHopsError, match="classes, but such as inf: LookHopsRegressor learns"):
+    with pytest.raises(LookHopsError, match=r"inf.*LookHopsRegressor"):
         quick().fit(tasks, [1.0, np.inf] * 40)
 
 

@@ -201,7 +201,7 @@ def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):
     inputs = predictor.inputs(predictor.whole(tasks), 22)
     with torch.inference_mode():
         each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[22]]
-        outputs = predictor.outputs(predictor.whole(tasks), 22)
+        outputs = predictor.outputs_of(predictor.whole(tasks), [22])[22]
         average = predictor.checkpoint.task.average(outputs).double().softmax(1)
     assert not torch.equal(each[0], each[1])
     torch.testing.assert_close(average, torch.stack(each).mean(0), rtol=0, atol=1e-6)

@@ -10,7 +10,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from batches import make_batch
 from lookhops.ops import Adjacency
 from lookhops.ops.batch import GraphBatch
-from lookhops.ops.ranking import keep_top, nearness, top_arrays, top_of_each, top_tensors
+from lookhops.ops.ranking import keep_top, nearness, top_of_each
 
 #: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
 SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, float("inf"), -float("inf")])
@@ -57,26 +57,6 @@ def test_top_of_each_equals_a_sorted_list(elements, ratio, masked, exact):
             expected += best(members, score.tolist(), ratio, nearness(dtype), exact)
         assert found == sorted(expected)
         assert sorted(order.tolist()) == list(range(len(elements)))
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), max_size=25),
-    st.sampled_from([0.0, 0.4, 0.7, 1.0, 1e4]),
-    st.sampled_from([0.3, 0.5, 1.0]),
-    st.booleans(),
-    st.booleans(),
-)
-def test_arrays_are_ranked_as_tensors(elements, step, ratio, masked, exact):
-    """Scores lie some steps from each other, a step being a part of what counts as equal."""
-    columns = torch.tensor(elements, dtype=torch.long).view(-1, 3).unbind(1)
-    segment, steps, alive = columns[0], columns[1], columns[2] > 0
-    score = (1 + step * nearness(torch.float32) * steps.double()).float()
-    score[steps == 6] = torch.inf
-    given = score, segment, alive if masked else None, score
-    order, kept = top_tensors(*given, 4, ratio, exact)
-    arrays = top_arrays(*(None if x is None else x.numpy() for x in given), 4, ratio, exact)
-    assert arrays[1].tolist() == kept.tolist()
-    assert arrays[0][arrays[1]].tolist() == order[kept].tolist()
 
 
 def test_near_ties_beside_segments_where_nothing_counts():

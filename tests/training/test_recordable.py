@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine_cases import StackedCases, exactly, noisy, told  # noqa: F401  the cases' graphs
 from lookhops.nn import Architecture
-from lookhops.ops import Adjacency, activate, neighbour_max
+from lookhops.ops import activate, neighbour_max
 from lookhops.training import batches as capacity
 from lookhops.training.batches import Capacity, keeps_shapes
 
@@ -47,7 +47,6 @@ CASES = Cases()
 @pytest.mark.parametrize("pool", ["none", "topk", "sag", "lookhops", "asap"])
 @pytest.mark.parametrize("edges", ["ignore", "use"])
 def test_shapes_do_not_depend_on_the_batch(told, pool, edges, monkeypatch):
-    monkeypatch.setattr(Adjacency, "has_no_loop", False)  # nothing of this is asked of a GPU
     monkeypatch.setattr(activate, "_weight_norm_fits", lambda z, score: False)
     monkeypatch.setattr(neighbour_max, "BLOCK", 1 << 30)
     architecture = Architecture(pool=pool, hidden=8, layers=3, edges=edges)

@@ -6,7 +6,7 @@ import torch
 from lookhops.core.options import Protocol
 from lookhops.nn import Architecture
 from lookhops.sources.hop_tasks import hop_task
-from lookhops.training.device import limited_threads, threads_for
+from lookhops.training.device import limited_threads, threads_of
 from lookhops.training.trainer import train
 
 
@@ -22,7 +22,11 @@ def four_threads():
     ("nodes", "threads"), [(10, 1), (256 * 13, 1), (256 * 40, 2), (256 * 284, 4), (10**7, 4)]
 )
 def test_more_work_more_threads_up_to_those_that_there_are(four_threads, nodes, threads):
-    assert threads_for(nodes, 128) == threads
+    class OneGraph(list):
+        num_nodes = nodes
+
+    protocol = Protocol(batch_size=1)
+    assert threads_of(OneGraph([0]), Architecture(hidden=128), protocol) == threads
 
 
 def test_a_small_training_takes_one_thread_and_leaves_no_trace(four_threads):

@@ -214,15 +214,8 @@ class Learner(ABC):
             chosen=fitted.chosen,
         )
 
-    def train_on_all(
-        self, graphs: Graphs, protocol: Protocol, epochs: int, *, task: Task, **how: Any
-    ) -> Run:
-        """Train on all graphs that have a target, for so many epochs: of what has epochs.
-
-        Args:
-            graphs, protocol, epochs, task, how: As for
-                :func:`~lookhops.training.trainer.train_on_all`.
-        """
+    def train_on_all(self, graphs: Graphs, protocol: Protocol, epochs: int, **how: Any) -> Run:
+        """What has epochs as :func:`~lookhops.training.trainer.train_on_all` has it."""
         raise NotImplementedError
 
     def read_of(self, protocol: Protocol) -> Protocol:

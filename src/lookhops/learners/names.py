@@ -81,12 +81,7 @@ def parse_model(text: str) -> Model:
 
 
 def _given(options: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of options that are written ``name=value``.
-
-    Args:
-        options: As they are written.
-        types: The types of those that there are.
-    """
+    """The values of options that are written ``name=value``."""
     if options and not types:
         raise LookHopsError("it has no options: leave them out.")
     given: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, fi
 from lookhops.nn import GraphNetwork
 from lookhops.nn.others import is_other
 from lookhops.nn.registry import BUILT_IN, is_known, network_name, reads_k
-from lookhops.sources.splits import Split, SplitPlan
+from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training import train
 from lookhops.training.device import threads_of
@@ -51,7 +51,6 @@ class FittedNetwork(Fitted):
     target: Tensor | None = None
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        """As for :class:`Fitted`."""
         learner = Network(self.network.architecture)
         return learner.together([self])(learner.prepare(graphs, self.encoding))[0]
 
@@ -98,7 +97,6 @@ class FittedNetwork(Fitted):
         return cls(network.eval(), task, encoding, preprocessing, target)
 
     def to(self, device: torch.device) -> Self:
-        """The same, with its network on this device."""
         self.network.to(device)
         return self
 
@@ -126,7 +124,6 @@ class Network(Learner):
 
     @property
     def reads_edges(self) -> bool:
-        """Whether features of edges are looked at."""
         return self.architecture.reads_edges
 
     @property
@@ -151,7 +148,6 @@ class Network(Learner):
 
     @property
     def model(self) -> Architecture | Classical:
-        """Its architecture."""
         return self.architecture
 
     @property
@@ -162,12 +158,10 @@ class Network(Learner):
 
     @property
     def ignores_edges(self) -> bool:
-        """Whether graphs are alike to it whatever their edges carry."""
         return self.architecture.edges == "ignore"
 
     @property
     def network_architecture(self) -> Architecture:
-        """Its architecture."""
         return self.architecture
 
     def check(self, graphs: Graphs, task: Task) -> None:
@@ -184,21 +178,12 @@ class Network(Learner):
         self,
         graphs: Graphs,
         protocol: Protocol | None = None,
-        *,
-        task: Task | None = None,
-        splits: SplitPlan | Sequence[Split] | None = None,
-        device: str | torch.device = "auto",
         **how: Any,
     ) -> list[Run]:
-        """All seeds and members at once where the device can."""
-        how |= {"task": task, "splits": splits, "device": device}
         return train(graphs, self.architecture, protocol, **how)
 
-    def train_on_all(
-        self, graphs: Graphs, protocol: Protocol, epochs: int, *, task: Task, **how: Any
-    ) -> Run:
-        """Train on all graphs that have a target."""
-        return train_on_all(graphs, self.architecture, protocol, epochs, task=task, **how)
+    def train_on_all(self, graphs: Graphs, protocol: Protocol, epochs: int, **how: Any) -> Run:
+        return train_on_all(graphs, self.architecture, protocol, epochs, **how)
 
     def read_of(self, protocol: Protocol) -> Protocol:
         """All of it but its seeds and how batches are brought to the device."""
@@ -230,7 +215,6 @@ class Network(Learner):
 
     @classmethod
     def from_options(cls, options: Any) -> Self:
-        """The network of this architecture."""
         return cls(read(Architecture, options, "options"))
 
     @property

@@ -68,7 +68,6 @@ class Constant(Scorer):
         return cls(np.bincount(y, minlength=question.classes) / len(y))
 
     def answers(self, rows: Array, classes: int) -> Array:
-        """As for :class:`Scorer`."""
         return np.tile(self.value, (len(rows), 1))
 
 
@@ -117,7 +116,6 @@ class Linear(Scorer):
         return cls(weight, bias, mean, spread)
 
     def answers(self, rows: Array, classes: int) -> Array:
-        """As for :class:`Scorer`."""
         raw = _standardised(rows, self.mean, self.spread) @ self.weight.T + self.bias
         return np.exp(log_softmax(raw)) if classes else raw
 
@@ -163,7 +161,6 @@ class Trees(Scorer):
         return cls(**nodes, root=root.astype(np.int32), base=base)
 
     def answers(self, rows: Array, classes: int) -> Array:
-        """As for :class:`Scorer`."""
         return self._sums(rows)
 
     def _sums(self, rows: Array) -> Array:
@@ -200,7 +197,6 @@ class Boosting(Trees):
     """Trees of gradient boosting: what they add up to are logits of classes, or numbers."""
 
     def answers(self, rows: Array, classes: int) -> Array:
-        """As for :class:`Scorer`."""
         raw = self._sums(rows)
         return np.exp(log_softmax(raw)) if classes else raw
 

@@ -6,8 +6,9 @@ RDKit is imported when it is used.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
@@ -32,8 +33,8 @@ from lookhops.learners.scorers import (
 from lookhops.learners.targets import (
     Question,
     classes_of,
+    fit_each,
     log_probabilities,
-    questions_of,
     side_by_side,
 )
 from lookhops.neighbourhoods import graph_totals
@@ -49,19 +50,13 @@ RADIUS, BITS = 2, 2048
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 #: A candidate: what is said of it where it is chosen, and what was fitted.
 Candidate = tuple[Mapping[str, Any], Scorer]
+#: Fits candidates for a target on rows, shape (g, d), with a seed.
+Candidates = Callable[[Question, Array, int], Iterator[Candidate]]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRows(Fitted):
-    """What a :class:`RowLearner` has fitted: a scorer for each target.
-
-    Args:
-        learner: Makes the rows.
-        task: What was asked.
-        encoding: The columns of the training graphs.
-        scorers: For each target.
-        chosen: What the validation part chose.
-    """
+    """What a :class:`RowLearner` has fitted: a scorer for each target."""
 
     learner: RowLearner
     task: Task
@@ -70,7 +65,6 @@ class FittedRows(Fitted):
     chosen: Mapping[str, Any] = field(default_factory=dict)
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        """As for :class:`Fitted`."""
         rows, classes = self.learner.rows(graphs, self.encoding), classes_of(self.task)
         each = []
         for scorer, count in zip(self.scorers, classes, strict=True):
@@ -90,7 +84,6 @@ class FittedRows(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        """A scorer for each target."""
         found: dict[tuple[int, str], dict[str, Tensor]] = {}
         for key, value in tensors.items():
             number, _, rest = key.partition(".")
@@ -111,33 +104,24 @@ class RowLearner(Learner):
     """
 
     fitted: ClassVar[type[Fitted]] = FittedRows
+    #: What is fitted for a target on the training rows.
+    candidates: Candidates
 
     @abstractmethod
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         """The features of graphs, in columns that mean the same for all graphs, shape (g, d)."""
 
-    @abstractmethod
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """What is fitted for a target on the training rows."""
-
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedRows:
-        """As for :class:`Learner`."""
         self.check(graphs, task)
         encoding = self.encoding(graphs)
         rows = self.rows(graphs, encoding)
-        scorers: list[Scorer] = []
-        chosen: dict[str, Any] = {}
-        for question in questions_of(graphs, task, split):
-            about, scorer = self._best(question, rows, seed)
-            scorers.append(scorer)
-            prefix = f"{question.name}: " if question.name else ""
-            chosen |= {f"{prefix}{name}": value for name, value in about.items()}
+        scorers, chosen = fit_each(graphs, task, split, lambda one: self._best(one, rows, seed))
         return FittedRows(self, task, encoding, tuple(scorers), chosen)
 
     def _best(self, question: Question, rows: Array, seed: int) -> Candidate:
         if question.has_one_class:
             return {}, Constant.of(question)
-        candidates = list(self.candidates(question, rows, seed))
+        candidates = list(type(self).candidates(question, rows, seed))
         if len(candidates) == 1:
             return candidates[0]
         val = rows[question.val]
@@ -146,19 +130,53 @@ class RowLearner(Learner):
         )
 
 
+# -------------------------------------------------------------------- candidates
+
+
+def _constant(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+    yield {}, Constant.of(question)
+
+
+def _linear_and_boosting(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    linear = LogisticRegression(max_iter=2000) if question.classes else Ridge()
+    yield {"model": "linear"}, Linear.fit(question, rows, linear, standardise=True)
+    yield {"model": "trees"}, fit_boosting(question, rows, seed)
+
+
+def _boosting(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+    yield {}, fit_boosting(question, rows, seed)
+
+
+def _forest(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+    yield {}, fit_forest(question, rows, TREES, seed)
+
+
+def _penalised(
+    question: Question, rows: Array, seed: int, standardise: bool = False
+) -> Iterator[Candidate]:
+    """A linear model with a squared penalty, once for each of :data:`PENALTIES`."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    for penalty in PENALTIES:
+        linear = LogisticRegression(C=1 / penalty, max_iter=2000)
+        model = linear if question.classes else Ridge(alpha=penalty)
+        yield {"penalty": penalty}, Linear.fit(question, rows, model, standardise)
+
+
+# -------------------------------------------------------------------- learners
+
+
 @dataclass(frozen=True)
 class Mean(RowLearner):
     """The training part's mean, or its share of each class, whatever the graph."""
 
     name: ClassVar[str] = "mean"
+    candidates = staticmethod(_constant)
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        """Nothing is read of a graph."""
         return np.zeros((len(graphs), 0))
-
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """One constant."""
-        yield {}, Constant.of(question)
 
 
 @dataclass(frozen=True)
@@ -170,19 +188,11 @@ class Baseline(RowLearner):
     """
 
     name: ClassVar[str] = "baseline"
+    candidates = staticmethod(_linear_and_boosting)
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        """Totals of the labels of the training graphs."""
         totals: Array = _totals(graphs, encoding).cpu().numpy()
         return totals
-
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """Both models."""
-        from sklearn.linear_model import LogisticRegression, Ridge
-
-        linear = LogisticRegression(max_iter=2000) if question.classes else Ridge()
-        yield {"model": "linear"}, Linear.fit(question, rows, linear, standardise=True)
-        yield {"model": "trees"}, fit_boosting(question, rows, seed)
 
 
 def _totals(graphs: Graphs, encoding: Encoding) -> Tensor:
@@ -190,36 +200,22 @@ def _totals(graphs: Graphs, encoding: Encoding) -> Tensor:
     return graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
 
 
-def _penalised(question: Question, rows: Array, standardise: bool) -> Iterator[Candidate]:
-    """A linear model with a squared penalty, once for each of :data:`PENALTIES`."""
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    for penalty in PENALTIES:
-        linear = LogisticRegression(C=1 / penalty, max_iter=2000)
-        model = linear if question.classes else Ridge(alpha=penalty)
-        yield {"penalty": penalty}, Linear.fit(question, rows, model, standardise)
-
-
 class DescriptorLearner(RowLearner):
     """Learners that read the features of whole graphs: descriptors of molecules, other columns.
 
-    Graphs without descriptors are read by their totals too.
+    Graphs without descriptors are read by their totals too. Blanks are NaN.
     """
 
     @property
     def reads_whole(self) -> bool:
-        """Whether features of whole graphs are looked at."""
         return True
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        """Totals where there are no descriptors, then features of graphs, NaN where blank.
-
-        Numbers are rounded to single precision, in which scikit-learn's forests read them.
-        """
         columns = encoding.encode_whole(graphs)
         parts = [] if columns is None else [columns.double()]
         if encoding.whole is None or not {*FAST} & {*encoding.whole.numbers}:
             parts.insert(0, _totals(graphs, encoding))
+        # Rounded to single precision, in which scikit-learn's forests read them.
         largest = torch.finfo(torch.float32).max
         rows: Array = torch.cat(parts, 1).clamp(-largest, largest).float().double().cpu().numpy()
         return rows
@@ -230,10 +226,7 @@ class DescriptorsBoosting(DescriptorLearner):
     """Gradient-boosted trees on descriptors, with the options that scikit-learn has by default."""
 
     name: ClassVar[str] = "descriptors-boosting"
-
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """One model."""
-        yield {}, fit_boosting(question, rows, seed)
+    candidates = staticmethod(_boosting)
 
 
 @dataclass(frozen=True)
@@ -241,10 +234,7 @@ class DescriptorsForest(DescriptorLearner):
     """A random forest of 500 trees on descriptors."""
 
     name: ClassVar[str] = "descriptors-forest"
-
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """One forest."""
-        yield {}, fit_forest(question, rows, TREES, seed)
+    candidates = staticmethod(_forest)
 
 
 @dataclass(frozen=True)
@@ -255,21 +245,16 @@ class DescriptorsRidge(DescriptorLearner):
     """
 
     name: ClassVar[str] = "descriptors-ridge"
-
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """One model for each penalty."""
-        return _penalised(question, rows, standardise=True)
+    candidates = staticmethod(partial(_penalised, standardise=True))
 
 
 class MorganLearner(RowLearner):
-    """Learners that read molecules as folded counts of atom environments."""
+    """Learners that read molecules as folded counts of atom environments, up to radius 2."""
 
     def check(self, graphs: Graphs, task: Task) -> None:
-        """Refuse graphs that are not molecules, and say where RDKit is not installed."""
         _check_smiles(self.name, graphs)
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        """Counts up to radius 2, folded into 2,048 columns."""
         _check_smiles(self.name, graphs)
         return morgan_counts(graphs.columns["smiles"]).astype(np.float64)
 
@@ -289,10 +274,7 @@ class MorganForest(MorganLearner):
     """A random forest of 500 trees on Morgan fingerprints."""
 
     name: ClassVar[str] = "morgan-forest"
-
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """One forest."""
-        yield {}, fit_forest(question, rows, TREES, seed)
+    candidates = staticmethod(_forest)
 
 
 @dataclass(frozen=True)
@@ -304,10 +286,7 @@ class MorganRidge(MorganLearner):
     """
 
     name: ClassVar[str] = "morgan-ridge"
-
-    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """One model for each penalty."""
-        return _penalised(question, rows, standardise=False)
+    candidates = staticmethod(_penalised)
 
 
 def morgan_counts(smiles: Iterable[str]) -> Array:

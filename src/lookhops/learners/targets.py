@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 
+T = TypeVar("T")
 #: The lowest probability before they are scaled to sum to 1: a forest that agrees is not certain.
 LEAST = 1e-3
 
@@ -65,6 +67,23 @@ def questions_of(graphs: Graphs, task: Task, split: Split) -> Iterator[Question]
         if classes:
             y = np.nan_to_num(y, nan=-1).astype(int)
         yield Question(head.name, y, classes, train[known[train]], val[known[val]])
+
+
+def fit_each(
+    graphs: Graphs,
+    task: Task,
+    split: Split,
+    fit: Callable[[Question], tuple[Mapping[str, Any], T]],
+) -> tuple[list[T], dict[str, Any]]:
+    """What is fitted for each target, and what was chosen for each, by name."""
+    found: list[T] = []
+    chosen: dict[str, Any] = {}
+    for question in questions_of(graphs, task, split):
+        about, one = fit(question)
+        found.append(one)
+        prefix = f"{question.name}: " if question.name else ""
+        chosen |= {f"{prefix}{name}": value for name, value in about.items()}
+    return found, chosen
 
 
 def log_probabilities(p: Array) -> Array:

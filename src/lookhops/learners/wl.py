@@ -20,9 +20,9 @@ from lookhops.learners.learner import Fitted, Learner
 from lookhops.learners.targets import (
     Question,
     classes_of,
+    fit_each,
     log_probabilities,
     log_softmax,
-    questions_of,
     side_by_side,
 )
 from lookhops.neighbourhoods import SparseRows, Vocabulary, gram_by_hop, identities, unary_codes
@@ -148,15 +148,7 @@ class Colours:
 
 @dataclass(frozen=True, eq=False)
 class FittedKernel(Fitted):
-    """Machines, and the colours of the training graphs that they rest on.
-
-    Args:
-        learner: The kernel.
-        task: What was asked.
-        machines: One for each target.
-        colours: For each hop.
-        chosen: What the validation part chose.
-    """
+    """Machines, and the colours of the training graphs that they rest on."""
 
     learner: WL
     task: Task
@@ -165,7 +157,6 @@ class FittedKernel(Fitted):
     chosen: Mapping[str, Any] = field(default_factory=dict)
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        """As for :class:`Fitted`."""
         graphs, classes = graphs.to("cpu"), classes_of(self.task)
         codes = self.learner.codes(graphs, len(self.colours) - 1)
         kernel = np.zeros((len(graphs), len(self.colours[0].squares)), np.float32)
@@ -185,10 +176,8 @@ class FittedKernel(Fitted):
         """The arrays of each target's machine, and the training graphs' colours of each hop."""
         found: dict[str, Tensor] = {}
         for number, machine in enumerate(self.machines):
-            for own in fields(machine):
-                found[f"{number}.{own.name}"] = torch.from_numpy(
-                    np.array(getattr(machine, own.name))
-                )
+            for name, value in vars(machine).items():
+                found[f"{number}.{name}"] = torch.from_numpy(np.array(value))
         for hop, colours in enumerate(self.colours):
             found[f"hop{hop}.codes"] = colours.vocabulary.codes
             found[f"hop{hop}.indices"] = colours.rows.indices.int()
@@ -249,18 +238,16 @@ class WL(Learner):
         return found if self.kind == "subtree" else unary_codes(graphs, found)
 
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedKernel:
-        """As for :class:`~lookhops.learners.Learner`."""
         self.check(graphs, task)
         by_hop = _shared_gram(graphs, MAX_HOPS, self.kind)
-        machines: list[Machine] = []
-        chosen: dict[str, Any] = {}
-        for question in questions_of(graphs, task, split):
-            machine, about = _best(question, by_hop)
+
+        def fit(question: Question) -> tuple[dict[str, Any], Machine]:
+            chosen, machine = _best(question, by_hop)
             full = np.zeros((len(machine.dual), len(graphs)))
             full[:, question.train] = machine.dual
-            machines.append(replace(machine, dual=full))
-            prefix = f"{question.name}: " if question.name else ""
-            chosen |= {f"{prefix}{name}": value for name, value in about.items()}
+            return chosen, replace(machine, dual=full)
+
+        machines, chosen = fit_each(graphs, task, split, fit)
         return self._kept(graphs, task, machines, chosen)
 
     def _kept(
@@ -285,13 +272,13 @@ class WLOptimalAssignment(WL):
     kind: ClassVar[str] = "optimal-assignment"
 
 
-def _best(question: Question, by_hop: Array) -> tuple[Machine, dict[str, Any]]:
+def _best(question: Question, by_hop: Array) -> tuple[dict[str, Any], Machine]:
     """The machine of the depth and the penalty that are best on the validation part."""
     graphs = len(question.train)
     if question.has_one_class:
         known = np.unique(question.y[question.train])
         nothing = np.zeros((0, graphs)), np.zeros(0)
-        return Machine(np.array(0), *nothing, known, np.ones(())), {}
+        return {}, Machine(np.array(0), *nothing, known, np.ones(()))
     best: tuple[float, dict[str, Any], Machine, Array] | None = None
     kernel = np.zeros_like(by_hop[0])
     for hops, more in enumerate(by_hop):
@@ -312,7 +299,7 @@ def _best(question: Question, by_hop: Array) -> tuple[Machine, dict[str, Any]]:
     if question.classes and len(question.val):
         temperature = fit_temperature(answers, question.y[question.val])
         machine = replace(machine, temperature=np.array(temperature))
-    return machine, chosen
+    return chosen, machine
 
 
 def _machine(question: Question, train: Array, penalty: float, hops: int) -> Machine:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, Generic, TypeVar
@@ -157,21 +157,26 @@ def answer_columns(
         Names of all columns, and the columns. The last says what to be careful with: a graph unlike
         the training graphs, or why a row has no answer.
     """
-    names: list[str] = [*head]
-    made: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
     blank = ["" if as_text else None] * len(graphs.skipped)
+    made: dict[str, Any] = {}
     for name, (values, written) in _answered(answers, coverage).items():
-        names.append(free_name(name, head))
         own = values.tolist() if isinstance(values, np.ndarray) else values
         if as_text and written:
             own = ["" if value != value else written % value for value in own]
         own = in_input_order(own, blank, graphs.skipped)
-        made.append(np.array(own, dtype=float) if written and not as_text else own)
+        made[name] = np.array(own, dtype=float) if written and not as_text else own
     reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
     warnings = [UNLIKE if unlike else "" for unlike in answers.unlike.tolist()]
-    names.append(free_name("warning", head))
-    made.append(in_input_order(warnings, reasons, graphs.skipped))
-    return names, made
+    made["warning"] = in_input_order(warnings, reasons, graphs.skipped)
+    return beside_rows(head, cells, made)
+
+
+def beside_rows(
+    head: Sequence[str], cells: Sequence[Sequence[Any]], made: Mapping[str, Any]
+) -> tuple[list[str], list[Any]]:
+    """The names and the columns of an input's rows, and after them columns that were made."""
+    columns: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
+    return [*head, *(free_name(name, head) for name in made)], [*columns, *made.values()]
 
 
 def _answered(answers: Predictions, coverage: float) -> dict[str, Column]:

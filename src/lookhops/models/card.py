@@ -49,15 +49,10 @@ def model_card(config: Mapping[str, Any], task: Task, limit: float) -> str:
         "Limits": "\n".join(f"- {sentence}" for sentence in _limits(config, task, limit)),
         "Versions": _table(_versions(config)),
     }
-    title = f"# Model card: {in_markdown(config['data']['name'])}\n\n{_answers(task)}"
-    lead = f"{title} The model: {in_markdown(network)}."
-    return "\n\n".join((lead, *(f"## {name}\n\n{text}" for name, text in sections.items()))) + "\n"
-
-
-def _answers(task: Task) -> str:
-    """What it answers, in a sentence."""
     kinds = [head.task.in_card(head.name, in_markdown, SHOWN_NAMES) for head in task.heads]
-    return f"Answers for a graph {'; '.join(kinds)}."
+    title = f"# Model card: {in_markdown(config['data']['name'])}\n\n"
+    lead = f"{title}Answers for a graph {'; '.join(kinds)}. The model: {in_markdown(network)}."
+    return "\n\n".join((lead, *(f"## {name}\n\n{text}" for name, text in sections.items()))) + "\n"
 
 
 def _table(rows: Iterator[tuple[str, str]]) -> str:

@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.answers import free_name
+from lookhops.models.answers import beside_rows
 
 #: Bits of a fingerprint where nothing else is asked for.
 BITS = 1024
@@ -82,23 +82,20 @@ def vector_columns(
     Returns:
         Names of all columns, and the columns. The last says why a row has no vectors.
     """
-    names: list[str] = [*head]
-    columns: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
     gone = np.array([row.row for row in graphs.skipped], dtype=np.int64)
     here = np.setdiff1d(np.arange(len(cells)), gone)
+    made: dict[str, Any] = {}
     for name, blank in (("readout", np.nan), ("fingerprint", 0)):
         own = getattr(found, name)
         if not own.shape[1]:
             continue
-        told = np.full((len(cells), own.shape[1]), blank, own.dtype)
-        told[here] = own
+        rows = np.full((len(cells), own.shape[1]), blank, own.dtype)
+        rows[here] = own
         if not apart:
-            names.append(free_name(name, head))
-            columns.append(told)
+            made[name] = rows
             continue
-        names += [free_name(f"{name}_{number}", head) for number in range(own.shape[1])]
-        columns += [["" if v != v else f"{v:.6g}" for v in column] for column in told.T.tolist()]
+        for number, column in enumerate(rows.T.tolist()):
+            made[f"{name}_{number}"] = ["" if v != v else f"{v:.6g}" for v in column]
     reason = {row.row: f"skipped: {row.reason}" for row in graphs.skipped}
-    names.append(free_name("warning", head))
-    columns.append([reason.get(row, "") for row in range(len(cells))])
-    return names, columns
+    made["warning"] = [reason.get(row, "") for row in range(len(cells))]
+    return beside_rows(head, cells, made)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -80,7 +81,7 @@ class Evaluation:
         answers: All answers to them.
         targets: How well each target is answered.
         part: The part that each graph was in when the model was trained, shape (g) (see
-            :meth:`Reference.part_of`); none where the folder, of an earlier version, does not say.
+            :meth:`Reference.part_of`); none where the folder has no reference.
         coverage: Of sets and intervals.
     """
 
@@ -139,35 +140,19 @@ def evaluate(
         truth = _truth(head, graphs)
         if truth is None:
             continue
-        asked = _Asked(head, own, truth, _naive(predictor.checkpoint, head))
-        measured = _measured(asked, everything, resamples)
-        rest = None if new.all() else _measured(asked, new, resamples)
-        rest = rest if rest is not None and rest.graphs else None
+        measure = partial(
+            _measured, head, own, truth, _naive(predictor.checkpoint, head), resamples
+        )
+        of_new = None if new.all() else measure(new)
+        of_new = of_new if of_new is not None and of_new.graphs else None
         name, metrics = head.name or graphs.targets[0].name, _metrics(head, coverage)
-        found.append(TargetEvaluation(name, metrics, own, truth, measured, rest))
+        found.append(TargetEvaluation(name, metrics, own, truth, measure(everything), of_new))
     if not any(one.all.graphs for one in found):
         known = ", ".join(target.name for target in graphs.targets)
         raise LookHopsError(
             f"{graphs.name}: no graph has a value of what the model answers; it has {known}."
         )
     return Evaluation(graphs, answers, tuple(found), part, coverage)
-
-
-class _Asked(NamedTuple):
-    """A target, the answers to it, what is true, and the answer that looks at no graph.
-
-    Args:
-        head: The target.
-        own: The answers.
-        truth: Shape (g), NaN where there is none.
-        naive: The mean, or the number of the commonest class, of the model's training parts, shape
-            (1); none where the folder, of an earlier version, does not say.
-    """
-
-    head: Head
-    own: TargetAnswers
-    truth: Array
-    naive: Tensor | None
 
 
 def _naive(checkpoint: Checkpoint, head: Head) -> Tensor | None:
@@ -208,9 +193,31 @@ def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
     )
 
 
-def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
-    """The metrics of the graphs among these whose truth is known."""
-    head, truth = asked.head, asked.truth
+def _measured(
+    head: Head,
+    own: TargetAnswers,
+    truth: Array,
+    naive: Tensor | None,
+    resamples: int,
+    which: Array,
+) -> Measured:
+    """The metrics of the graphs among ``which`` whose truth is known.
+
+    Args:
+        head: The target.
+        own: The answers to it.
+        truth: Shape (g), NaN where there is none.
+        naive: What :func:`_naive` gave.
+        resamples: How often the graphs are redrawn.
+        which: Some of the graphs, shape (g), booleans.
+    """
+
+    def measure(rows: Array) -> dict[str, float | None]:
+        y = head.task.as_target(torch.from_numpy(truth[rows]))
+        without = head.task.naive(y if naive is None else naive, y)
+        found = dict.fromkeys(without) if naive is None else without
+        return found | head.task.measure(own.rows(rows), y)
+
     rows = np.flatnonzero(which & ~np.isnan(truth))
     if not len(rows):
         return Measured(0, {}, {})
@@ -218,14 +225,14 @@ def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
     draws: dict[str, list[float]] = {}
     for _ in range(resamples):
         drawn = rows[generator.integers(len(rows), size=len(rows))]
-        for name, value in _values(asked, drawn).items():
+        for name, value in measure(drawn).items():
             draws.setdefault(name, []).append(np.nan if value is None else value)
     # A redrawn set repeats graphs, and repeats look badly calibrated.
     draws.pop("ece_after", None)
     intervals = {name: interval(np.array(values)) for name, values in draws.items()}
     labels = head.task.count_labels(head.task.as_target(torch.from_numpy(truth[rows])))
     too_few = {name: count for name, count in labels.items() if 0 < count < LEAST_OF_CLASS}
-    values = _values(asked, rows)
+    values = measure(rows)
     for metric in (*head.task.metrics, *head.task.class_metrics):
         name = metric.name
         if metric.over_classes and too_few:
@@ -234,11 +241,3 @@ def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
             share, count = values.get(name), labels.get(metric.of_class, len(rows))
             intervals[name] = None if share is None else exact_interval(share, count)
     return Measured(len(rows), values, intervals, too_few)
-
-
-def _values(asked: _Asked, rows: Array) -> dict[str, float | None]:
-    """The metrics of some rows."""
-    head, own, truth, naive = asked
-    y = head.task.as_target(torch.from_numpy(truth[rows]))
-    found = dict.fromkeys(head.task.naive(y, y)) if naive is None else head.task.naive(naive, y)
-    return found | head.task.measure(own.rows(rows), y)

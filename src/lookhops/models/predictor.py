@@ -225,13 +225,9 @@ class Predictor:
         given = iter(self._together[key](whole))
         return {seed: [next(given) for _ in self.fitted[seed]] for seed in seeds}
 
-    def outputs(self, whole: PreparedGraphs, seed: int) -> list[Tensor]:
-        """What each member of a seed gives, in the targets' units, shape (g, channels)."""
-        return self.outputs_of(whole, (seed,))[seed]
-
     def answers(self, whole: PreparedGraphs, seed: int) -> Tensor:
         """One seed's calibrated answers, those of its members together, shape (g, channels)."""
-        return self._calibrated(self.outputs(whole, seed), seed)
+        return self._calibrated(self.outputs_of(whole, (seed,))[seed], seed)
 
     def _calibrated(self, outputs: Sequence[Tensor], seed: int) -> Tensor:
         task, calibration = self.checkpoint.task, self.checkpoint.calibration(seed)

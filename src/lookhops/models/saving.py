@@ -91,7 +91,6 @@ def save_model(
         stopped: What ended the training before its time, if anything did.
     """
     runs = [run for run in every if run.seed != FINAL]
-    final = next((run for run in every if run.seed == FINAL), None)
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: calibration_of(metrics, run.seed) for run in runs}
     target = task.targets(graphs).cpu()
@@ -100,30 +99,18 @@ def save_model(
         for run in runs
         if run.predictions  # else its training was stopped before its time
     }
-    ignores_edges = learner_in(settings).ignores_edges
-    reference = Reference.of(graphs, task, [run.split for run in every], scores, ignores_edges)
+    ignores_edges, parts = learner_in(settings).ignores_edges, [run.split for run in every]
+    reference = Reference.of(graphs, task, parts, scores, ignores_edges)
     written = {
         WEIGHTS: pack_tensors(_weights(every, task), {"format": FORMAT}),
         HISTORY: history_csv(runs).encode(),
         PREDICTIONS: predictions_csv(runs, graphs, task, calibrations).encode(),
         REFERENCE: pack_tensors(reference.tensors(), {}),
     }
-    untested = {str(run.seed): about_training(run) for run in runs if not run.predictions}
     config = {
-        "format": FORMAT,
-        **settings,
-        "task": task.to_dict(),
-        "versions": versions(),
-        "machine": asdict(Machine.here(device)),
-        **({"untested": untested} if untested else {}),
-        "members": {str(run.seed): len(run.networks) for run in runs},
-        **({"final_model": _about_final(final)} if final else {}),
+        **_about(every, settings, graphs, task, device, provenance),
         "metrics": metrics,
-        **_commonest([final] if final else runs, graphs, task),
-        "facts": graph_counts(graphs),
         **({"stopped": str(stopped)} if stopped else {}),
-        **({"command": provenance.command} if provenance.command else {}),
-        "reading": _as_read(provenance.reading, graphs).to_dict(),
         **{key: hashlib.sha256(written[name]).hexdigest() for key, name in CHECKSUMS.items()},
     }
     written[CARD] = model_card(with_totals(config), task, reference.limit).encode()
@@ -134,6 +121,41 @@ def save_model(
             write_json(new / INFORMATION, provenance.information)
         write_json(new / CONFIG, config)
     return with_totals(config)
+
+
+def _about(
+    every: Sequence[Run],
+    settings: Mapping[str, Any],
+    graphs: Graphs,
+    task: Task,
+    device: torch.device,
+    provenance: Provenance,
+) -> dict[str, Any]:
+    """What ``config.json`` says of a training but its metrics."""
+    runs = [run for run in every if run.seed != FINAL]
+    final = next((run for run in every if run.seed == FINAL), None)
+    known = {
+        "untested": {str(run.seed): about_training(run) for run in runs if not run.predictions},
+        "final_model": final
+        and {
+            "epochs": len(final.history),
+            "graphs": len(final.split.train),
+            "members": len(final.networks),
+        },
+        "commonest": _commonest([final] if final else runs, graphs, task),
+        "command": provenance.command,
+    }
+    return {
+        "format": FORMAT,
+        **settings,
+        "task": task.to_dict(),
+        "versions": versions(),
+        "machine": asdict(Machine.here(device)),
+        "members": {str(run.seed): len(run.networks) for run in runs},
+        "facts": graph_counts(graphs),
+        "reading": _as_read(provenance.reading, graphs).to_dict(),
+        **{name: value for name, value in known.items() if value},
+    }
 
 
 def _weights(runs: Sequence[Run], task: Task) -> dict[str, Tensor]:
@@ -147,22 +169,15 @@ def _weights(runs: Sequence[Run], task: Task) -> dict[str, Tensor]:
     return weights
 
 
-def _about_final(run: Run) -> dict[str, Any]:
-    """What is said of the networks that were trained on all graphs."""
-    counts = {"epochs": len(run.history), "graphs": len(run.split.train)}
-    return {**counts, "members": len(run.networks)}
-
-
-def _commonest(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, dict[str, str]]:
+def _commonest(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, str]:
     """Of each target of classes, the one that is commonest in the training parts of these runs."""
     target = task.targets(graphs).cpu()
     trained = torch.cat([target[run.split.train] for run in runs])
-    found = {
+    return {
         commonest_key(head): label
         for head in task.heads
         if (label := head.task.commonest_label(head.target(trained))) is not None
     }
-    return {"commonest": found} if found else {}
 
 
 def _as_read(reading: Reading, graphs: Graphs) -> Reading:

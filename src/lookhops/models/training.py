@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from collections.abc import Sequence
+from contextlib import nullcontext
 from multiprocessing import current_process
 from pathlib import Path
 from statistics import median
@@ -24,7 +23,7 @@ from lookhops.runs.processes import Processes
 from lookhops.runs.side_by_side import beside
 from lookhops.runs.state import ResumeState, difference, settings_of
 from lookhops.sources.splits import Split, SplitPlan
-from lookhops.tasks import task_of
+from lookhops.tasks import Task, task_of
 from lookhops.training.device import choose_device, limited_threads
 from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Run, draw_splits
 from lookhops.training.windows import packed_bytes
@@ -53,73 +52,85 @@ def train_into(
     workers: Workers = ALONE,
     processes: int | None = 1,
 ) -> dict[str, Any]:
-    """Fit a model for each seed, test each once, and keep them in a folder.
+    """Fit a model for each seed, test each once, keep them in a folder; its ``config.json``.
 
     Whatever ends the training early (an exception from ``on_epoch`` too), the same call with
     ``resume=True`` goes on and ends as a training that was left alone, bit for bit.
 
     Args:
         folder: Where the model goes; empty or new, but for ``resume`` and ``overwrite``.
-        graphs: Graphs with targets.
+        graphs, protocol, splits, device, stacked, on_epoch: As :func:`~lookhops.training.train`.
         model: What to fit: a name such as ``"licheb+lookhops/k=3"`` or ``"wl-oa"``, an architecture
             or a learner; by default the paper's LiCheb without pooling.
-        protocol, splits, device, stacked, on_epoch: As for :func:`~lookhops.training.train`.
         resume: Go on with the training that was begun here; begin it if there is none.
-        overwrite: Train anew; what is in the folder stays until the new model is complete.
+        overwrite: Begin again; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
         threshold: Of two classes: from which probability the second is answered, such as ``0.3``,
             or what it is chosen for on the validation part: ``f1`` or ``youden``.
         provenance: How the graphs were read and what else is kept with the model.
         final: Whether to train on all graphs in the end, for the median of the best numbers of
             epochs: that model answers, and the metrics are those of the others.
-        workers: The processes that make this call together, each for its share of every batch; the
-            first of them writes.
+        workers: The processes that make this call together, each for its share of every batch.
         processes: How many networks are trained at a time on a CPU, where that pays, with the same
-            numbers; none means one on each core. By default one, in this process: others need a
-            script whose code stands under ``if __name__ == "__main__"``. Where batches are so large
-            that one training takes several cores, it is one.
-
-    Returns:
-        What ``config.json`` holds: settings, metrics and all.
+            numbers; none means one on each core. More than one need a script that keeps what it
+            runs below ``if __name__ == "__main__"``.
     """
+    learner, protocol = learner_of(model or Architecture()), protocol or Protocol()
+    task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
+    plan, chosen = draw_splits(graphs, task, protocol, splits), choose_device(device)
+    settings = _settings(graphs, learner, task, plan, final, workers, processes)
+    state = ResumeState(Path(folder), settings, save_every)
+    config = workers.from_first(
+        lambda: state.prepare(resume, overwrite, lambda: _published(state.model))
+    )
+    if config is not None:
+        return config
+    options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
+    runs, stopped = _train(graphs, learner, plan, final, stacked, processes, options)
+    about = settings, graphs, task, chosen, provenance, stopped
+    with limited_threads(learner.threads(graphs, protocol)):
+        config = workers.from_first(lambda: save_model(state.model, runs, *about))
+    workers.from_first(state.clear)
+    if stopped:
+        raise stopped
+    return config
+
+
+def _published(folder: Path) -> dict[str, Any] | None:
+    """The config of the finished model in a folder, if there is one."""
+    return load_model(folder).config if (folder / CONFIG).exists() else None
+
+
+def _settings(
+    graphs: Graphs,
+    learner: Learner,
+    task: Task,
+    plan: SplitPlan,
+    final: bool,
+    workers: Workers,
+    processes: int | None,
+) -> dict[str, Any]:
+    """What decides the training, the same for all workers; an error before anything is written."""
     if processes != 1 and getattr(current_process(), "_inheriting", False):
         raise LookHopsError(
             "A script that trains in several processes keeps what it runs below "
             '`if __name__ == "__main__":`; this one is being run again by one of them.'
         )
-    folder, chosen = Path(folder), choose_device(device)
-    learner, protocol = learner_of(model or Architecture()), protocol or Protocol()
-    task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
-    plan = draw_splits(graphs, task, protocol, splits)
-    learner.check(graphs, task)  # before anything is written
+    learner.check(graphs, task)
     if final and not learner.trains_on_all:
         raise LookHopsError(
             f"{learner.name} needs a validation part to choose by: leave out --final, which trains "
             "a network on all graphs."
         )
     settings = settings_of(graphs, learner, plan.protocol, plan.splits) | {"final": final}
-    _check_same(settings, workers)
-    state = ResumeState(folder, settings, save_every)
-
-    def published() -> dict[str, Any] | None:
-        return load_model(folder).config if (folder / CONFIG).exists() else None
-
-    config = workers.from_first(lambda: state.prepare(resume, overwrite, published))
-    if config is not None:
-        return config
-    options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
-    with _helpers(graphs, chosen, processes) as helpers:
-        options["execute"] = None if helpers is None else beside(helpers)
-        runs, stopped = _train(graphs, learner, plan, final, stacked, options)
-    save = partial(
-        save_model, folder, runs, settings, graphs, task, chosen, provenance, stopped=stopped
-    )
-    with limited_threads(learner.threads(graphs, protocol)):
-        config = workers.from_first(save)
-    workers.from_first(state.clear)
-    if stopped:
-        raise stopped
-    return config
+    different = difference(workers.from_first(lambda: settings), settings)
+    if workers.any(bool(different)):
+        raise LookHopsError(
+            f"Worker {workers.rank} was started with other settings than the first ({different})."
+            if different
+            else "Another worker was started with other settings; all must have the same."
+        )
+    return settings
 
 
 def _train(
@@ -128,38 +139,25 @@ def _train(
     plan: SplitPlan,
     final: bool,
     stacked: bool | None,
-    options: Any,
+    processes: int | None,
+    options: dict[str, Any],
 ) -> tuple[list[Run], NotFinite | None]:
     """The runs, last that on all graphs where it is wanted, and what stopped them, if anything."""
-    runs: list[Run] = []
-    try:
-        runs = learner.train(graphs, plan.protocol, splits=plan, stacked=stacked, **options)
-        if not final:
-            return runs, None
-        epochs = median_epoch(runs)
-        return [*runs, learner.train_on_all(graphs, plan.protocol, epochs, **options)], None
-    except NotFinite as error:
-        return runs or error.runs, error
-
-
-def _helpers(
-    graphs: Graphs, device: torch.device, processes: int | None
-) -> AbstractContextManager[Processes | None]:
-    """The processes that train beside this one, where there are to be any."""
     wanted = (usable_cores() if processes is None else processes) - 1
-    count = min(wanted, MOST_SENT // max(packed_bytes(graphs), 1)) if device.type == "cpu" else 0
-    return Processes(count) if count > 0 else nullcontext()
-
-
-def _check_same(settings: Mapping[str, Any], workers: Workers) -> None:
-    """Refuse to train where a worker has other graphs or other options than the first."""
-    different = difference(workers.from_first(lambda: settings), settings)
-    if workers.any(bool(different)):
-        raise LookHopsError(
-            f"Worker {workers.rank} was started with other settings than the first ({different})."
-            if different
-            else "Another worker was started with other settings; all must have the same."
-        )
+    on_cpu = options["device"].type == "cpu"
+    count = min(wanted, MOST_SENT // max(packed_bytes(graphs), 1)) if on_cpu else 0
+    runs: list[Run] = []
+    with Processes(count) if count > 0 else nullcontext() as helpers:
+        options["execute"] = None if helpers is None else beside(helpers)
+        try:
+            runs = learner.train(graphs, plan.protocol, splits=plan, stacked=stacked, **options)
+            if final:
+                best = [one.best_epoch for run in runs for one in run.networks]
+                epochs = max(1, round(median(best)))
+                runs.append(learner.train_on_all(graphs, plan.protocol, epochs, **options))
+        except NotFinite as error:
+            return runs or error.runs, error
+    return runs, None
 
 
 def _of_workers(state: ResumeState, on_epoch: OnEpoch, workers: Workers) -> dict[str, Any]:
@@ -182,8 +180,3 @@ def _of_workers(state: ResumeState, on_epoch: OnEpoch, workers: Workers) -> dict
         "resume": lambda stack: workers.from_first(lambda: state.load(stack)),
         "on_epoch": keep if workers.is_first else stop_together,
     }
-
-
-def median_epoch(runs: Sequence[Run]) -> int:
-    """The median of the epochs whose weights were kept, at least 1."""
-    return max(1, round(median(one.best_epoch for run in runs for one in run.networks)))

@@ -58,7 +58,6 @@ class EdgeFactors(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
         bound = self.START / self.GAMMA
         if self.table is not None:
             nn.init.uniform_(self.table, -bound, bound)
@@ -67,7 +66,6 @@ class EdgeFactors(nn.Module):
             nn.init.uniform_(self.outer, -bound / sqrt(self.hidden), bound / sqrt(self.hidden))
 
     def forward(self, columns: Tensor) -> Tensor:
-        """The factors of all layers at once."""
         raw: Tensor | None = None
         if self.table is not None:
             raw = linear_scores(columns[..., self.num_numbers :], self.table)
@@ -86,7 +84,6 @@ class EdgeFactors(nn.Module):
         return factors if edges.place is None else factors.index_select(1, edges.place)
 
     def extra_repr(self) -> str:
-        """Columns and layers, as printing the module shows them."""
         return f"{self.num_numbers} numbers, {self.num_labels} labels, layers={self.layers}"
 
 

@@ -18,7 +18,6 @@ class Linear(nn.Linear):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply the layer to ``x``, shape (..., n, d)."""
         product, bias = self.parted(x)
         return product if bias is None else product.add_(bias.unsqueeze(-2))
 
@@ -39,7 +38,6 @@ class DenseLayers(nn.Sequential):
         super().__init__(*layers[:-1])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply the layers to ``x``, shape (..., n, d)."""
         layers = [layer for layer in self if isinstance(layer, Linear)]
         for number, layer in enumerate(layers, start=1):
             x = linear_relu(x, layer.weight, layer.bias, relu=number < len(layers))

@@ -156,7 +156,6 @@ class GraphNetwork(nn.Module):
         return cls(in_channels, out_channels, **sizes, **asdict(architecture))
 
     def reset_parameters(self) -> None:
-        """Draw new parameters everywhere."""
         for module in (*self.convs, *self.pools, *self.mlp, self.edges):
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
@@ -300,7 +299,6 @@ class GraphNetwork(nn.Module):
         return factors if given is None else factors * given.to(factors.dtype)
 
     def extra_repr(self) -> str:
-        """The architecture, as printing the module shows it."""
         options = ", ".join(f"{key}={value!r}" for key, value in asdict(self.architecture).items())
         return f"{self.in_channels}, {self.out_channels}, {options}"
 

@@ -102,7 +102,7 @@ def make_convolution(
     if "edge_channels" not in _parameters(make):
         return make(in_channels, out_channels, k)
     layer = anything(in_channels, out_channels, k, edge_channels=edge_channels or None)
-    layer.takes_edge_features = bool(edge_channels)
+    layer.takes_edge_features = bool(edge_channels) and getattr(make, "reads_edges", True)
     return layer
 
 

@@ -48,11 +48,9 @@ class Fingerprint(nn.Module):
         self.weight = nn.Parameter(torch.zeros(num_neighbourhoods, out_channels))
 
     def extra_repr(self) -> str:
-        """Neighbourhoods and outputs, as printing the module shows them."""
         return f"{self.weight.shape[-2]}, {self.weight.shape[-1]}"
 
     def forward(self, inputs: WholeInputs, key: Tensor | None) -> Tensor:
-        """Sum the rows of each graph's neighbourhoods."""
         if inputs.indices is None or inputs.offsets is None or inputs.row is None:
             raise LookHopsError("This model reads exact neighbourhoods; these graphs have none.")
         table = self.weight.flatten(0, -2)
@@ -118,11 +116,9 @@ class Totals(nn.Module):
         nn.init.zeros_(self.outer.bias)
 
     def extra_repr(self) -> str:
-        """Totals and outputs, as printing the module shows them."""
         return f"{self.inner.in_features}, {self.outer.out_features}"
 
     def forward(self, inputs: WholeInputs, key: Tensor | None) -> Tensor:
-        """Read each graph's totals."""
         if inputs.totals is None:
             raise LookHopsError("This model reads totals of graphs; these graphs have none.")
         x = torch.relu(self.inner(inputs.totals.to(self.inner.weight.dtype)))

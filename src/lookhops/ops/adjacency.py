@@ -76,8 +76,8 @@ class Adjacency:
         check_edge_index(edge_index, num_nodes, edge_weight)
         source, target = edge_index.int()
         row_ptr, order = group(target, num_nodes)
-        pattern = Pattern(row_ptr, source.index_select(0, order))
-        pattern.row = target.index_select(0, order)
+        ends = source.index_select(0, order), target.index_select(0, order)
+        pattern = Pattern(row_ptr, ends[0], row=ends[1])
         weight = None if edge_weight is None else edge_weight.flatten().index_select(0, order)
         return cls(pattern, weight, order.long())
 
@@ -110,12 +110,6 @@ class Adjacency:
     def is_loop(self) -> Tensor:
         """Whether each edge joins a node with itself, shape (e)."""
         return self.source == self.target
-
-    @cached
-    def has_no_loop(self) -> bool:
-        """Whether no edge joins a node with itself; not asked of a GPU, which would wait for it."""
-        on_cpu = self.source.device.type == "cpu" and not torch.compiler.is_compiling()
-        return on_cpu and not bool(self.is_loop.any())
 
     @property
     def present(self) -> Tensor | None:
@@ -285,24 +279,19 @@ class Adjacency:
     ) -> Adjacency:
         """The graph of the kept nodes, renumbered in their order, and the kept edges.
 
-        Args:
-            keep_node: Which nodes are kept.
-            keep_edge: Which edges are.
-            node: Numbers of these nodes.
-            edge: Numbers of these edges.
+        Beside which are kept stand the numbers of these, ``node`` and ``edge``.
         """
         number = keep_node.cumsum(0, dtype=self.source.dtype) - 1
         before = torch.zeros(self.num_edges + 1, dtype=self.source.dtype, device=keep_edge.device)
         torch.cumsum(keep_edge, 0, dtype=before.dtype, out=before[1:])
         starts = before.index_select(0, self.pattern.row_ptr.index_select(0, node))
-        column = number.index_select(0, self.source.index_select(0, edge))
-        pattern = Pattern(torch.cat((starts, before[-1:])), column)
-        pattern.row = number.index_select(0, self.target.index_select(0, edge))
+        column, row = (
+            number.index_select(0, end.index_select(0, edge)) for end in (self.source, self.target)
+        )
+        pattern = Pattern(torch.cat((starts, before[-1:])), column, row=row)
         weight = self.weight[edge] if self.weight is not None and self.weighted else None
         order = None if self.order is None else self.order.index_select(0, edge)
         compacted = Adjacency(pattern, weight, order, self.symmetric)
-        if self.__dict__.get("has_no_loop"):
-            compacted.__dict__["has_no_loop"] = True
         if self.factor is not None:
             compacted.factor = self.factor.index_select(0, edge)
         return compacted

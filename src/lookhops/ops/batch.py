@@ -12,7 +12,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.graphs.indexing import to_offsets
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.pattern import group
-from lookhops.ops.product import multiply, sum_into
+from lookhops.ops.product import sum_into
 
 #: What rounding, and the layers that it goes through, may have done to a maximum, as a share of it.
 NEAR = 1e-4
@@ -250,10 +250,9 @@ class GraphBatch:
             edge_now = self._edges_went(torch.where(edge, edge.cumsum(0) - 1, -1))
         elif self.edges is not None:
             edge_from = stay if edge_from is None else edge_from.index_select(0, stay)
-        on_cpu = self.x.device.type == "cpu"
         return replace(
             self,
-            x=_Rows.apply(self.x, node, kept) if on_cpu else self.x.index_select(0, kept),
+            x=self.x.index_select(0, kept),
             adjacency=self.adjacency.compacted(node, edge, kept, stay),
             edge_from=edge_from,
             edge_now=edge_now,
@@ -267,12 +266,7 @@ class GraphBatch:
         return node.nonzero().flatten()  # index_select has the faster gradient
 
     def _of_nodes(self, node: Tensor, kept: Tensor) -> dict[str, Any]:
-        """What is known of the nodes that stay, beside their features and edges.
-
-        Args:
-            node: Which nodes stay.
-            kept: Their rows.
-        """
+        """What is known of the nodes that stay, beside their features and edges."""
         graph, place = (x.index_select(0, kept) for x in (self.graph, self.places))
         segments = self.segments
         if segments is not None:
@@ -290,24 +284,6 @@ class GraphBatch:
         if now is None:
             return number
         return torch.cat((number, number.new_full((1,), -1)))[now]  # -1 is the last
-
-
-class _Rows(torch.autograd.Function):
-    """The rows that a mask keeps: their gradient is copied, not added up."""
-
-    @staticmethod
-    def forward(ctx, x, mask, index):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(mask)
-        return x.index_select(0, index)
-
-    @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        (mask,) = ctx.saved_tensors
-        # Each row is the sum of one row of the gradient, or of none.
-        offsets = torch.zeros(len(mask) + 1, dtype=torch.int32, device=mask.device)
-        torch.cumsum(mask, 0, dtype=offsets.dtype, out=offsets[1:])
-        members = torch.arange(len(grad), dtype=offsets.dtype, device=mask.device)
-        return multiply(offsets, members, None, grad.contiguous()), None, None
 
 
 @dataclass(frozen=True, eq=False)

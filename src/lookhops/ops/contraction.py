@@ -72,8 +72,7 @@ def merge_edges(
     real = torch.arange(len(first), device=first.device) < before[-1] if masked else None
     if real is not None:
         row, column = torch.where(real, row, rows - 1), torch.where(real, column, rows - 1)
-    pattern = Pattern(before.index_select(0, row_ptr[: rows + 1]).int(), column)
-    pattern.row = row
+    pattern = Pattern(before.index_select(0, row_ptr[: rows + 1]).int(), column, row=row)
     weight = None
     if adjacency.weight is not None and adjacency.weighted:
         number = _numbers(order, there, starts)

@@ -74,7 +74,7 @@ def lay_out(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:
         given = (tables.node_ptr, tables.row_ptr, tables.source, tables.first_node)
         made = lay_out_by_kernels(index, *given, nodes, edges)
         node, place, alive, graph, segments, row_ptr, column, row, edge = made
-        pattern = _pattern(row_ptr, column, row)
+        pattern = Pattern(row_ptr, column, row=row)
         return Layout(node, place, alive, graph, segments, pattern, edge)
     return lay_out_plainly(index, tables, nodes, edges)
 
@@ -118,13 +118,7 @@ def _edges(tables: Tables, node: Tensor, alive: Tensor, room: int) -> tuple[Patt
     edge = torch.where(there, tables.row_ptr[node[row]] + entry - row_ptr[row], 0)
     # A graph moves as a whole: sources shift as far as their target did.
     column = torch.where(there, tables.source[edge] + row - node[row], node.numel() - 1)
-    return _pattern(row_ptr.int(), column.int(), row.int()), edge
-
-
-def _pattern(row_ptr: Tensor, column: Tensor, row: Tensor) -> Pattern:
-    pattern = Pattern(row_ptr, column)
-    pattern.row = row  # known already
-    return pattern
+    return Pattern(row_ptr.int(), column.int(), row=row.int()), edge
 
 
 def lay_out_by_kernels(

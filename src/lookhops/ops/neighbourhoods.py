@@ -30,9 +30,6 @@ class Neighbourhoods:
     Where the batch says how large its graphs can be, every shape follows from that and nothing is
     asked of the device: there is room for as many links as there can ever be, and what is left of
     it is padding. Else there are as many entries as are needed.
-
-    Args:
-        batch: The graphs.
     """
 
     def __init__(self, batch: GraphBatch) -> None:
@@ -52,14 +49,14 @@ class Neighbourhoods:
             return adjacency.with_loops.select(adjacency.counted_with_loops)
         if self.has_values or not can_run_on(edges.column):
             return self._pushed[0]
-        entries = neighbourhoods_by_kernels(
+        ends, source, target = neighbourhoods_by_kernels(
             edges.row_ptr.int(),
             edges.column.int(),
             adjacency.weight,
             self._alive,
             ascending=edges.mirrored,
         )
-        return _known(*entries, mirrored=adjacency.symmetric)
+        return Pattern(ends, source, adjacency.symmetric, target)
 
     @cached
     def _pushed(self) -> tuple[Pattern, Tensor]:
@@ -129,8 +126,8 @@ class Neighbourhoods:
         if can_run_on(near.column):
             turned = near.transpose
             entries = (near.row_ptr, near.column, turned.row_ptr, turned.column)
-            found = links_by_kernels(*entries, keep, self._first, room, widest)
-            return _known(*found, mirrored=mirrored)
+            ends, source, target = links_by_kernels(*entries, keep, self._first, room, widest)
+            return Pattern(ends, source, mirrored, target)
         ones = torch.ones_like(near.row, dtype=torch.float32)
         there = self._spread(near, None, None, ones, keep) != 0
         row = torch.arange(keep.numel(), device=keep.device)[:, None]
@@ -143,7 +140,7 @@ class Neighbourhoods:
             padding.scatter(0, place, each.expand_as(there).flatten())[:-1]
             for each in (column, row)
         )
-        return _known(ends.int(), source.int(), target.int(), mirrored=mirrored)
+        return Pattern(ends.int(), source.int(), mirrored, target.int())
 
     def _values_at(
         self, links: Pattern, members: SparseMatrix, weight: Tensor, keep: Tensor
@@ -175,12 +172,6 @@ class Neighbourhoods:
         index = (near.column.long(), place.clamp(max=widest - 1))
         part = torch.where(counts, part, 0)
         return product(near, share, weight, part, index, (near.size, widest))
-
-
-def _known(row_ptr: Tensor, column: Tensor, row: Tensor, mirrored: bool) -> Pattern:
-    pattern = Pattern(row_ptr, column, mirrored)
-    pattern.row = row
-    return pattern
 
 
 def neighbourhoods_by_kernels(

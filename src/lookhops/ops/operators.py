@@ -28,11 +28,6 @@ def chebyshev(adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
     if symmetric and _kernels_fit(source, weight, dtype):
         value = chebyshev_by_kernels(pattern.row_ptr, source, target, weight)
         return SparseMatrix(pattern, value, symmetric=True)
-    if weight is None and symmetric and adjacency.has_no_loop:
-        # The same numbers in fewer steps. Whatever a node without edges gets, nothing reads it.
-        scale = pattern.row_ptr.diff().clamp_(min=1).to(dtype).rsqrt_()
-        value = scale.index_select(0, source).mul_(scale.index_select(0, target))
-        return SparseMatrix(pattern, value.neg_(), symmetric=True)
     weight = adjacency.weights(dtype).masked_fill(adjacency.is_loop, 0)
     scale = _inverse_sqrt(sum_by(weight, source, adjacency.num_nodes))
     value = -scale.index_select(0, source) * weight * scale.index_select(0, target)

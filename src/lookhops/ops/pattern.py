@@ -29,12 +29,21 @@ class Pattern:
         mirrored: Whether the caller knows that the pattern is its own transpose, and that in each
             row the loop comes first, where there is one, and then the columns ascend: the transpose
             then needs no sort.
+        row: Row of each entry, where it is known already.
     """
 
-    def __init__(self, row_ptr: Tensor, column: Tensor, mirrored: bool = False) -> None:
+    def __init__(
+        self,
+        row_ptr: Tensor,
+        column: Tensor,
+        mirrored: bool = False,
+        row: Tensor | None = None,
+    ) -> None:
         self.row_ptr = row_ptr
         self.column = column
         self.mirrored = mirrored
+        if row is not None:
+            self.row = row
 
     @property
     def size(self) -> int:
@@ -66,9 +75,8 @@ class Pattern:
     def select(self, keep: Tensor) -> Pattern:
         """The pattern of the entries that ``keep`` marks, shape (e)."""
         kept = keep.nonzero().flatten()
-        chosen = Pattern(self._ends_of(keep), self.column.index_select(0, kept))
-        chosen.row = self.row.index_select(0, kept)
-        return chosen
+        column, row = self.column.index_select(0, kept), self.row.index_select(0, kept)
+        return Pattern(self._ends_of(keep), column, row=row)
 
     def push_out(self, keep: Tensor) -> tuple[Pattern, Tensor]:
         """The same with all shapes kept: the other entries become padding.

@@ -34,7 +34,7 @@ class SparseMatrix:
         self.value = value
         self.symmetric = symmetric
 
-    def __matmul__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         r"""The product :math:`A x`, differentiable in :math:`x` and in the values.
 
         Args:
@@ -50,9 +50,9 @@ class SparseMatrix:
             return restore(multiply(self.pattern.row_ptr, self.pattern.column, value, flat))
         return restore(_Product.apply(flat, value, *self.entries()))
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """As ``@``: one step. A call can be compiled; an operator of our own cannot."""
-        return self.__matmul__(x)
+    def __matmul__(self, x: Tensor) -> Tensor:
+        """As a call, which can be compiled; an operator of our own cannot."""
+        return self(x)
 
     def entries(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         """CSR of the matrix, CSR of its transpose, and the entry at each place of the latter."""

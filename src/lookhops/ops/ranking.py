@@ -9,11 +9,9 @@ which is no part of the graph.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.core.arrays import Array
 from lookhops.ops.batch import GraphBatch
 from lookhops.ops.gpu import can_run_on, tl, triton
 from lookhops.ops.pattern import group
@@ -82,24 +80,6 @@ def top_of_each(
     """
     score = score.detach()
     size = (score if size is None else size.detach()).abs()
-    if _packable(score, num_segments):
-        living = None if alive is None else alive.numpy()
-        given = score.numpy(), segment.numpy(), living, size.numpy()
-        best = top_arrays(*given, num_segments, ratio, exact)
-        return torch.from_numpy(best[0]), torch.from_numpy(best[1])
-    return top_tensors(score, segment, alive, size, num_segments, ratio, exact)
-
-
-def top_tensors(
-    score: Tensor,
-    segment: Tensor,
-    alive: Tensor | None,
-    size: Tensor,
-    num_segments: int,
-    ratio: float,
-    exact: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """:func:`top_of_each` by a sort; an exact one by two: what is near a cut is equal in it."""
     if alive is not None:
         score, size = torch.where(alive, score, -torch.inf), torch.where(alive, size, 0)
     start, order = ranked(score, segment, num_segments)
@@ -120,92 +100,18 @@ def top_tensors(
     keep = keep if alive is None else keep & alive
     if not exact:
         return order, keep.index_select(0, order)
-    near = keep & (score <= cut + reach)
+    near = keep & (score <= cut + reach)  # equal in a second sort
     _, order = ranked(torch.where(near, cut, score), segment, num_segments)
     place = torch.arange(segment.numel(), device=segment.device)
     kept = place < end.index_select(0, segment.index_select(0, order))
     return order, kept & keep.index_select(0, order)
 
 
-def top_arrays(
-    score: Array,
-    segment: Array,
-    alive: Array | None,
-    size: Array,
-    num_segments: int,
-    ratio: float,
-    exact: bool = False,
-) -> tuple[Array, Array]:
-    """:func:`top_tensors` in NumPy, by one sort: what is near a cut lies side by side after it."""
-    score = np.where(np.isnan(score), np.inf, score)
-    size = np.where(np.isfinite(size), size, 0)
-    start, order = _packed_order(score, segment, num_segments, alive)
-    length = count = np.diff(start)
-    if alive is not None:
-        size = np.where(alive, size, 0)
-        count = np.bincount(segment, alive, num_segments)
-    filled = np.flatnonzero(length)
-    if not len(filled):
-        return order, np.zeros(0, dtype=bool)
-    end = start[:-1] + np.ceil(count * ratio - 1e-7).astype(np.int64).clip(min=1)
-    value, first, lengths = score[order], start[filled], length[filled]
-    cut = value[end[filled] - 1]
-    reach = nearness(torch.float32) * np.maximum.reduceat(size[order], first)
-    kept = value >= np.repeat(cut - reach, lengths)
-    kept = kept if alive is None else kept & alive[order]
-    if exact:
-        place = np.flatnonzero(kept & (value <= np.repeat(cut + reach, lengths)))
-        same = order[place]
-        order[place] = same[np.lexsort((same, segment[same]))]
-        kept &= np.arange(len(order)) < np.repeat(end, length)
-    return order, kept
-
-
-def on_cpu(x: Tensor) -> bool:
-    """Whether what follows may be computed by NumPy."""
-    return x.device.type == "cpu" and not torch.compiler.is_compiling()
-
-
 def ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
     """The elements by segment and falling score: where each segment starts, and that order."""
-    if _packable(score, num_segments):
-        found = _packed_order(score.numpy(), segment.numpy(), num_segments)
-        return torch.from_numpy(found[0]).int(), torch.from_numpy(found[1])
     order = score.argsort(descending=True, stable=True)
     start, by_segment = group(segment.index_select(0, order), num_segments)
     return start, order.index_select(0, by_segment)
-
-
-def _packable(score: Tensor, num_segments: int) -> bool:
-    """Whether segment, score and place fit into one number of 64 bits, and NumPy may sort them."""
-    if not on_cpu(score) or score.dtype != torch.float32:
-        return False
-    return _place_bits(score.numel()) + num_segments.bit_length() <= 31
-
-
-def _place_bits(count: int) -> int:
-    return max(count - 1, 1).bit_length()
-
-
-def _packed_order(
-    score: Array, segment: Array, num_segments: int, alive: Array | None = None
-) -> tuple[Array, Array]:
-    """:func:`ranked` by sorting segment, score and place packed into one number; the dead go last.
-
-    Many times as fast as sorting places by their scores, and no two are equal. Floats order as the
-    integers of the same bits do, those below zero backwards; -0.0 is made 0.0 first, and every NaN
-    the one above all numbers. Segments mostly come in order: the stable sort gains from that.
-    """
-    score = np.where(np.isnan(score), np.nan, score + 0.0).view(np.int32)
-    falling = (score ^ (~(score >> 31) & 0x7FFFFFFF)).view(np.uint32)
-    key = (falling if alive is None else np.where(alive, falling, 0xFFFFFFFF)).astype(np.int64)
-    bits = _place_bits(len(key))
-    key |= segment.astype(np.int64) << 32
-    key <<= bits
-    key |= np.arange(len(key))
-    key.sort(kind="stable")
-    start = np.searchsorted(key, np.arange(num_segments + 1) << (32 + bits))
-    return start, key & ((1 << bits) - 1)
 
 
 def keep_top_by_kernels(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import torch
@@ -54,12 +54,7 @@ def batches(order: Tensor, nodes: Tensor, protocol: Protocol) -> list[Tensor]:
 
 
 def plan_of(parts: Sequence[Sequence[Tensor]], protocol: Protocol) -> Tensor:
-    """Each member's batches side by side, shape (members, batches, size), -1 for no graph.
-
-    Args:
-        parts: The :func:`batches` of each member.
-        protocol: Graphs in a batch.
-    """
+    """Each member's :func:`batches` side by side, (members, batches, size), -1 for no graph."""
     # With a budget of nodes a batch may have one graph more.
     size = protocol.batch_size + (protocol.batch_nodes is not None)
     count = max(1, *(len(own) for own in parts))
@@ -125,19 +120,10 @@ class Capacity:
 
     def grown(self, needed: Capacity) -> Capacity:
         """The next capacity that holds both."""
-        nodes = max(self.nodes, needed.nodes + 1)
-        others = (
-            max(self.edges, needed.edges),
-            max(self.entries, needed.entries),
-            max(self.own_edges, needed.own_edges),
-            max(self.squares, needed.squares),
-        )
-        edges, entries, own_edges, squares = (
-            -(-count // EDGE_STEP) * EDGE_STEP for count in others
-        )
-        nodes = -(-nodes // NODE_STEP) * NODE_STEP
-        largest = max(self.largest, needed.largest)
-        return Capacity(nodes, edges, entries, own_edges, largest, squares)
+        steps = (NODE_STEP, EDGE_STEP, EDGE_STEP, EDGE_STEP, 1, EDGE_STEP)
+        wanted = astuple(replace(needed, nodes=needed.nodes + 1))
+        most = map(max, astuple(self), wanted)
+        return Capacity(*(-(-own // step) * step for own, step in zip(most, steps, strict=True)))
 
     def extent(self, members: int, graphs: int) -> Extent | None:
         """How large so many graphs of all members can be; none where links find no room."""
@@ -206,12 +192,7 @@ class GraphSizes:
         )
 
     def likely_room(self, members: int, size: int) -> Capacity:
-        """Room that shuffled batches seldom outgrow: four standard deviations above the mean.
-
-        Args:
-            members: How many networks.
-            size: Graphs of a batch.
-        """
+        """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
 
         def above(values: np.ndarray, count: int) -> int:
             count = min(count, len(values) * max(count // size, 1))

@@ -32,18 +32,13 @@ def choose_device(device: str | torch.device) -> torch.device:
 WORK = 1 << 19
 
 
-def threads_for(nodes: float, channels: int) -> int:
-    """The threads for batches of so many nodes with so many channels: one for little work.
+def threads_of(graphs: Graphs, architecture: Architecture, protocol: Protocol) -> int:
+    """The threads that a batch of these graphs is worth: one for little work.
 
     The answer does not depend on what else the machine does, so that neither do the numbers.
     """
-    return max(min(torch.get_num_threads(), int(nodes * channels) // WORK), 1)
-
-
-def threads_of(graphs: Graphs, architecture: Architecture, protocol: Protocol) -> int:
-    """The threads that a batch of these graphs is worth."""
     nodes = protocol.batch_size * graphs.num_nodes / max(len(graphs), 1)
-    return threads_for(nodes, architecture.hidden)
+    return max(min(torch.get_num_threads(), int(nodes * architecture.hidden) // WORK), 1)
 
 
 @contextmanager

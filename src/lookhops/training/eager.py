@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lookhops.nn import GraphBatch, GraphNetwork
+from lookhops.nn import GraphNetwork
 from lookhops.training.device import dense_products
-from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
+from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
 from lookhops.training.inputs import MemberInputs, WindowInputs
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 
@@ -18,7 +18,6 @@ class EagerEngine(Engine):
     """One member on any device: pooled graphs really get smaller."""
 
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
-        """Take the one network, and make its optimiser."""
         [self.model] = models
         [self.seed], [self.split], [self.name] = self.seeds, self.splits, self.names
         [preprocessing] = self.preprocessing
@@ -31,12 +30,7 @@ class EagerEngine(Engine):
         self.optimizer = self.begin(self.model.parameters(), [0])
         [self.fitted] = self.fitted_each
 
-    def batch(self, index: Tensor) -> tuple[GraphBatch, Tensor]:
-        """The graphs with these numbers as the network sees them, and their targets."""
-        return self.inputs.batch(self.model, index), self.target[index.to(self.device)]
-
     def epoch(self, number: int) -> Tensor:
-        """Train one epoch; the mean training loss."""
         self.model.train()
         order = shuffled(self.split.train, self.seed, number)
         key = torch.tensor(dropout_key(self.seed, number), device=self.device)
@@ -62,16 +56,14 @@ class EagerEngine(Engine):
         counts = len(own) > 0
         if not counts:  # a batch with fewer graphs than workers: its gradient is zero here
             own = index[:1]
-        batch, target = self.batch(own)
+        batch, target = self.inputs.batch(self.model, own), self.target[own.to(self.device)]
         output, added = self.forward(batch, {}, key)
-        if self.workers.alone:
-            loss, _ = self.task.losses(output, target, self.fitted)
-            return with_layers(loss, added)
-        real = torch.full((len(own),), counts, device=self.device)
+        real = None
+        if not self.workers.alone:
+            real = torch.full((len(own),), counts, device=self.device)
         return self.loss(output, target, self.fitted, added, real)[0]
 
     def validate(self) -> tuple[Tensor, Tensor]:
-        """Validation loss and main metric."""
         output, target = self._outputs(self.split.val, {})
         self.val_outputs = output
         loss, _ = self.task.losses(output, target, self.fitted)
@@ -79,11 +71,9 @@ class EagerEngine(Engine):
         return loss.cpu().view(1), score.cpu().view(1)
 
     def validated(self) -> Tensor:
-        """The outputs that were measured last."""
         return self.val_outputs.cpu()[None]
 
     def predict(self, part: str) -> list[Tensor]:
-        """Outputs for a part with the kept weights."""
         return [self._outputs(getattr(self.split, part), self.kept)[0].cpu()]
 
     @torch.no_grad()
@@ -104,17 +94,14 @@ class EagerEngine(Engine):
         return output, self.target[part.to(self.device)]
 
     def remember(self, better: Tensor) -> None:
-        """Keep the present weights."""
         if bool(better[0]):
             for key, value in self.model.state_dict().items():
                 self.kept[key].copy_(value)
 
     def weights(self) -> list[dict[str, Tensor]]:
-        """The kept weights."""
         return [{key: value.cpu() for key, value in self.kept.items()}]
 
     def state(self) -> dict[str, Tensor]:
-        """Weights, kept weights and Adam's moments."""
         parts: dict[str, Mapping[str, Tensor]] = {
             "now": self.model.state_dict(),
             "kept": self.kept,
@@ -127,7 +114,6 @@ class EagerEngine(Engine):
         }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what :meth:`state` gave."""
         check_state(state, self.names)
         kept = entries(state, self.name, "kept")
         self.model.load_state_dict(entries(state, self.name, "now") or kept)

@@ -89,7 +89,12 @@ class Engine(ABC):
             # Features of whole graphs: computed once, then fitted on each training part.
             self.whole = PreparedGraphs.of(self.graphs, architecture, self.encoding)
         #: What was fitted on each member's training part.
-        preprocessing = {one: self._preprocess(one.train) for one in dict.fromkeys(splits)}
+        preprocessing = {
+            one: Preprocessing.fit(self.whole, architecture, one.train)
+            if self.windows is None
+            else self.windows.learn(one.train)
+            for one in dict.fromkeys(splits)
+        }
         self.preprocessing = [preprocessing[split] for split in splits]
         #: What the task took from each member's training part.
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
@@ -101,11 +106,6 @@ class Engine(ABC):
             for seed, preprocessing in zip(seeds, self.preprocessing, strict=True)
         ]
         self.prepare([model.to(device, self.dtype) for model in models])
-
-    def _preprocess(self, train: Tensor) -> Preprocessing:
-        if self.windows is not None:
-            return self.windows.learn(train)
-        return Preprocessing.fit(self.whole, self.architecture, train)
 
     @abstractmethod
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
@@ -169,7 +169,7 @@ class Engine(ABC):
         target: Tensor,
         fitted: Tensor | None,
         added: Tensor | None,
-        real: Tensor,
+        real: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         """This worker's part of the training loss of a batch, and the graphs of the whole batch.
 
@@ -178,10 +178,18 @@ class Engine(ABC):
         Args:
             output, target, fitted: As for :meth:`~lookhops.tasks.Task.losses`.
             added: What layers add to each graph's, shape (..., g); none adds nothing.
-            real: Which places hold a graph that counts, shape (..., g).
+            real: Which places hold a graph that counts, shape (..., g); none means all.
         """
         mean, weight = self.task.losses(output, target, fitted, real)
-        graphs = real.sum(-1).to(weight.dtype)
+        if real is None:
+            assert self.workers.alone
+            return (mean if added is None else mean + added.mean(-1)), weight
+        graphs = real.sum(-1)
+        if self.workers.alone:
+            if added is not None:
+                mean = mean + (added * real).sum(-1) / graphs.clamp(min=1)
+            return mean, graphs
+        graphs = graphs.to(weight.dtype)
         all_weight, all_graphs = weight.detach().clone(), graphs.clone()
         self.workers.add(all_weight, all_graphs)
         part = mean * weight / all_weight.clamp(min=1e-12)
@@ -212,21 +220,6 @@ class Engine(ABC):
         shares = [own.dropout for own in rates]
         self.model.dropout = torch.tensor(shares, dtype=torch.float64, device=self.device)
         return MemberAdam(values, rates, **options)
-
-
-def with_layers(loss: Tensor, added: Tensor | None, real: Tensor | None = None) -> Tensor:
-    """The training loss of each member with the mean of what layers add to it, shape (...).
-
-    Args:
-        loss: What the task says, shape (...).
-        added: What layers add to each graph's, shape (..., g); none adds nothing.
-        real: Which places hold a graph and not padding, shape (..., g); none means all.
-    """
-    if added is None:
-        return loss
-    if real is None:
-        return loss + added.mean(-1)
-    return loss + (added * real).sum(-1) / real.sum(-1).clamp(min=1)
 
 
 def moments(optimizer: Adam, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:

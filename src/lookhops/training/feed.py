@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,11 +9,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.encoding.graph_encoding import GraphColumns, Preprocessing
+from lookhops.encoding.graph_encoding import Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
@@ -31,35 +29,33 @@ AHEAD = 2
 STEP = 1024  # sizes of buffers are multiples of this
 
 
-class Feed(ABC):
-    """Gives the members of a stack their batches.
+class Feed:
+    """Gives the members of a stack their batches; here all graphs live on the device.
 
     Args:
+        gatherer: Gathers batches of all graphs.
+        whole: Gathers the features of whole graphs.
         scales: The members' scales of numbers.
     """
 
-    gatherer: Gatherer
-    whole: WholeGatherer
-    #: Known neighbourhoods of each graph, shape (members, graphs), in main memory, or none.
-    entries: np.ndarray | None
-
-    def __init__(self, scales: Scales) -> None:
-        self.scales = scales
+    def __init__(self, gatherer: Gatherer, whole: WholeGatherer, scales: Scales) -> None:
+        self.gatherer, self.whole, self.scales = gatherer, whole, scales
+        #: Known neighbourhoods of each graph, shape (members, graphs), in main memory, or none.
+        self.entries = whole.counts
 
     def batch(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> GraphBatch:
         """A batch of each member; arguments as for :class:`~lookhops.training.gather.Gatherer`."""
         batch = self.gatherer(index, room, dtype, self.scales)
         return replace(batch, whole=self.whole(index, room.entries))
 
-    @abstractmethod
     def reserve(self, plan: Tensor) -> bool:
         """Make room for the graphs of a plan; whether steps run over other memory now."""
+        return False
 
-    @abstractmethod
     def room_for_order(self, plan: Tensor) -> Tensor:
         """An empty plan on the device, which holds one that :meth:`rounds` gives."""
+        return torch.full_like(plan, -1, device=self.gatherer.graphs.device)
 
-    @abstractmethod
     def rounds(self, plan: Tensor) -> Iterator[Tensor]:
         """The batches of a plan, some at a time, whose graphs are then on the device.
 
@@ -69,45 +65,10 @@ class Feed(ABC):
         Yields:
             Shape (members, some batches, size): numbers as :meth:`batch` takes them.
         """
-
-    def go_on(self) -> None:  # noqa: B027  graphs that live on the device are there already
-        """Hear that the graphs of the next round may be fetched while the steps of this run."""
-
-
-class Resident(Feed):
-    """All graphs live on the device; batches are gathered there.
-
-    Args:
-        gatherer: Over all graphs.
-        columns: The features of whole graphs, in the columns of each member.
-        preprocessing: What was fitted on a training part.
-        scales: The members' scales of numbers.
-    """
-
-    def __init__(
-        self,
-        gatherer: Gatherer,
-        columns: Sequence[GraphColumns],
-        preprocessing: Sequence[Preprocessing],
-        scales: Scales,
-    ) -> None:
-        super().__init__(scales)
-        self.gatherer = gatherer
-        sizes = [own.graphs.num_neighbourhoods for own in preprocessing]
-        self.whole = WholeGatherer.of(columns, sizes)
-        self.entries = self.whole.counts
-
-    def reserve(self, plan: Tensor) -> bool:
-        """All graphs have room."""
-        return False
-
-    def room_for_order(self, plan: Tensor) -> Tensor:
-        """As large as the plan."""
-        return torch.full_like(plan, -1, device=self.gatherer.graphs.device)
-
-    def rounds(self, plan: Tensor) -> Iterator[Tensor]:
-        """The whole plan at once."""
         yield plan
+
+    def go_on(self) -> None:
+        """Fetch the graphs of the next rounds while the steps of this one run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +109,7 @@ class Streamed(Feed):
         entries: Tensor | None,
         scales: Scales,
     ) -> None:
-        super().__init__(scales)
+        self.scales = scales
         self.windows, self.model, self.preprocessing = windows, model, preprocessing
         self.entries = None if entries is None else entries.numpy()
         self.first_entries = None if entries is None else [first_entries(own) for own in entries]
@@ -162,7 +123,6 @@ class Streamed(Feed):
     # ---------------------------------------------------------------- buffers
 
     def reserve(self, plan: Tensor) -> bool:
-        """Make the buffers large enough for every round of a plan."""
         needs = [self.room, *map(self._needs, self._parts(plan))]
         needed = [max(each) for each in zip(*needs, strict=True)]
         if hasattr(self, "buffers") and needed == list(self.room):
@@ -240,7 +200,6 @@ class Streamed(Feed):
         return plan.split(max(1, min(STEPS, NODES // max(slots, 1))), dim=1)
 
     def room_for_order(self, plan: Tensor) -> Tensor:
-        """As large as a round."""
         return torch.full_like(self._parts(plan)[0], -1, device=self.windows.device)
 
     def rounds(self, plan: Tensor) -> Iterator[Tensor]:
@@ -255,7 +214,6 @@ class Streamed(Feed):
                 yield made.order
 
     def go_on(self) -> None:
-        """Fetch what comes next, unless enough is coming already."""
         while self.left and len(self.coming) < AHEAD:
             self.coming.append(self.pool.submit(self._fetch, self.left.popleft()))
 

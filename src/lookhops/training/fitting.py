@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from math import isfinite
 
 import torch
@@ -31,17 +30,12 @@ def train_stack(
 
     Only what is tested is calibrated: for these, answers to validation graphs are kept too, that
     had no say in which epoch is kept (:class:`Unseen`).
-
-    Args:
-        engine: Trains them.
-        task: What is asked.
-        runs: They.
-        protocol: How.
-        resume: Gives what an earlier :class:`~lookhops.training.runs.Epoch` held of them.
-        on_epoch: Called after each epoch.
-        skip_failed: As for :func:`fit`.
     """
-    unseen = _unseen(engine, task) if len(runs[0].split.test) else None
+    unseen = None
+    if len(runs[0].split.test):
+        target = engine.target.cpu()
+        targets = [target[split.val] for split in engine.splits]
+        unseen = Unseen(task, targets, engine.fitted_each)
     earlier = resume(runs) if resume else None
     if earlier is not None:
         runs, state = earlier
@@ -60,12 +54,6 @@ def train_stack(
     for run in runs:
         run.together = len(runs)
     return runs
-
-
-def _unseen(engine: Engine, task: Task) -> Unseen:
-    """What is kept of the validation graphs of an engine's members while they are trained."""
-    target = engine.target.cpu()
-    return Unseen(task, [target[split.val] for split in engine.splits], engine.fitted_each)
 
 
 def fit(
@@ -89,6 +77,10 @@ def fit(
             failed. Else that is an error.
     """
     final = runs[0].seed == FINAL
+
+    def state() -> dict[str, Tensor]:
+        return engine.state() if unseen is None else {**engine.state(), **unseen.state()}
+
     while not all(run.done(protocol) for run in runs):
         start = time.perf_counter()
         epoch = max(len(run.history) for run in runs) + 1
@@ -116,12 +108,7 @@ def fit(
             if better[i]:
                 runs[i].best_epoch, runs[i].best_loss = epoch, watched[i]
         engine.retire(torch.tensor([run.done(protocol) for run in runs]))
-        on_epoch(Epoch(runs, protocol, partial(_state, engine, unseen)))
-
-
-def _state(engine: Engine, unseen: Unseen | None) -> dict[str, Tensor]:
-    """All that a later training needs to go on from here, but the runs."""
-    return {**engine.state(), **({} if unseen is None else unseen.state())}
+        on_epoch(Epoch(runs, protocol, state))
 
 
 def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> NotFinite:
@@ -140,11 +127,8 @@ def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> Not
 def _take_weights(engine: Engine, runs: list[Run]) -> None:
     """Give every run what was kept of its network."""
     for i, (run, weights) in enumerate(zip(runs, engine.weights(), strict=True)):
-        run.weights, run.preprocessing, fitted = (
-            weights,
-            engine.preprocessing[i],
-            engine.fitted_each[i],
-        )
+        fitted = engine.fitted_each[i]
+        run.weights, run.preprocessing = weights, engine.preprocessing[i]
         run.fitted = None if fitted is None else fitted.cpu()
 
 

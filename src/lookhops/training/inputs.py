@@ -83,12 +83,7 @@ class MemberInputs:
 
 
 class WindowInputs:
-    """The same for graphs that do not live on the network's device: a batch is a window of them.
-
-    Args:
-        windows: The set.
-        preprocessing: What was fitted on a training part.
-    """
+    """The same for graphs that do not live on the network's device: a batch is a window of them."""
 
     def __init__(self, windows: Windows, preprocessing: Preprocessing) -> None:
         self.windows, self.preprocessing = windows, preprocessing

@@ -60,14 +60,7 @@ class Recorder:
             self.recorded[name] = self._record(step)
 
     def run(self, name: str, step: Step, times: int, more: bool = False) -> Tensor:
-        """Take the step of this name so many times, numbered from 0; what they added up.
-
-        Args:
-            name: Of the step.
-            step: The step.
-            times: How many times.
-            more: Whether it adds to what earlier ones added up.
-        """
+        """Take the step of this name so many times, numbered from 0; what they added up."""
         self.record(name, step)
         self.number.zero_()
         if not more:

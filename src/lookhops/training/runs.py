@@ -122,16 +122,12 @@ class Run:
         outputs = [one.predictions[kept] for one in self.networks]
         return task.deviation(outputs, self.variance.get("val" if part == "unseen" else part))
 
-    def waited(self) -> int:
-        """Epochs since the last improvement."""
-        return len(self.history) - self.best_epoch
-
     def done(self, protocol: Protocol) -> bool:
         """Whether the protocol says stop."""
         return (
             self.failed
             or self.pruned
-            or self.waited() >= protocol.patience
+            or len(self.history) - self.best_epoch >= protocol.patience
             or len(self.history) >= protocol.max_epochs
         )
 

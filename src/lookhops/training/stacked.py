@@ -13,9 +13,9 @@ from lookhops.nn import Convolution, GraphNetwork
 from lookhops.sources.splits import PARTS
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, plan_of
 from lookhops.training.device import dense_products
-from lookhops.training.engine import Engine, with_layers
-from lookhops.training.feed import Feed, Resident, Streamed
-from lookhops.training.gather import Gatherer
+from lookhops.training.engine import Engine
+from lookhops.training.feed import Feed, Streamed
+from lookhops.training.gather import Gatherer, WholeGatherer
 from lookhops.training.member_weights import MemberWeights, Weights
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 from lookhops.training.recording import Recorder, Step
@@ -41,7 +41,6 @@ class StackedEngine(Engine):
     """
 
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
-        """Stack the networks."""
         self.model = models[0]
         if self.windows is not None:
             graphs = self.windows.graphs
@@ -63,9 +62,9 @@ class StackedEngine(Engine):
         like = torch.empty(0, dtype=self.dtype, device=self.device)
         scales = Scales.stack([own.scales for own in preprocessing], like)
         if self.windows is None:
-            return Resident(
-                self.gatherer, [self.columns[member] for member in members], preprocessing, scales
-            )
+            sizes = [own.graphs.num_neighbourhoods for own in preprocessing]
+            whole = WholeGatherer.of([self.columns[member] for member in members], sizes)
+            return Feed(self.gatherer, whole, scales)
         entries = None if self.entries is None else self.entries[list(members)]
         return Streamed(self.windows, self.model, preprocessing, entries, scales)
 
@@ -130,11 +129,7 @@ class StackedEngine(Engine):
         output, target, real, added = self._outputs(
             index, self.capacity, self.stack.now, self.feed, self.key
         )
-        if self.workers.alone:
-            losses, _ = self.task.losses(output, target, self.fitted, real)
-            losses, graphs = with_layers(losses, added, real), real.sum(1)
-        else:
-            losses, graphs = self.loss(output, target, self.fitted, added, real)
+        losses, graphs = self.loss(output, target, self.fitted, added, real)
         losses.backward(self.ones)
         self.workers.add_gradients(self.stack.now.values())
         self.stack.optimizer.step()
@@ -161,9 +156,10 @@ class StackedEngine(Engine):
         fixed = keeps_shapes(self.model, self.capacity, len(self.members))
         return fixed and self.workers.recordable
 
-    def _needs(self, plan: Tensor) -> Capacity:
-        """The room that the batches of a plan need."""
-        return replace(self.sizes, entries=self.feed.entries).room(plan.numpy())
+    def _needs(self, plan: Tensor, feed: Feed | None = None) -> Capacity:
+        """The room that the batches of a plan need, by default those of the present feed."""
+        entries = (feed or self.feed).entries
+        return replace(self.sizes, entries=entries).room(plan.numpy())
 
     def _reserve(self, plan: Tensor, needed: Capacity | None = None) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
@@ -196,7 +192,6 @@ class StackedEngine(Engine):
     # ---------------------------------------------------------------- what the trainer asks
 
     def epoch(self, number: int) -> Tensor:
-        """Train one epoch; the mean training loss of each member."""
         if self.ahead is None or self.ahead[0] != number:
             self._plan_ahead(number)
         assert self.ahead is not None
@@ -216,7 +211,9 @@ class StackedEngine(Engine):
         return self._spread(self._added(loss) / weight)
 
     def _plan_ahead(self, number: int) -> None:
-        plan = self._shuffled(number)
+        orders = [shuffled(self.splits[m].train, self.seeds[m], number) for m in self.members]
+        plan = plan_of([self.batches(order) for order in orders], self.protocol)
+        plan = self._own_share(plan)
         self.ahead = number, plan, self._needs(plan)
 
     def _added(self, sums: Tensor) -> Tensor:
@@ -225,13 +222,7 @@ class StackedEngine(Engine):
         self.workers.add(sums)
         return sums.cpu()
 
-    def _shuffled(self, number: int) -> Tensor:
-        """The batches of an epoch."""
-        orders = [shuffled(self.splits[m].train, self.seeds[m], number) for m in self.members]
-        return self._own_share(plan_of([self.batches(order) for order in orders], self.protocol))
-
     def validate(self) -> tuple[Tensor, Tensor]:
-        """Validation loss and main metric of each member."""
         self._reserve(self.plans["val"], self.val_needs)
         with dense_products(self.protocol.precision):
             sums = self._run("val", self._val_step, self.plans["val"])
@@ -255,8 +246,7 @@ class StackedEngine(Engine):
         plan, weights = self._plan(part, everybody), self.stack.stacked(self.weights())
         feed = self._feed(everybody)
         feed.reserve(plan)
-        needed = replace(self.sizes, entries=feed.entries).room(plan.numpy())
-        capacity = self.capacity.grown(needed)
+        capacity = self.capacity.grown(self._needs(plan, feed))
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]
         with dense_products(self.protocol.precision):
@@ -287,18 +277,14 @@ class StackedEngine(Engine):
         return out
 
     def remember(self, better: Tensor) -> None:
-        """Keep the present weights of the members where ``better`` is true."""
         self.stack.remember(better)
 
     def weights(self) -> list[dict[str, Tensor]]:
-        """The kept weights of each member."""
         return self.stack.each()
 
     def state(self) -> dict[str, Tensor]:
-        """Weights, kept weights and Adam's moments of each member."""
         return self.stack.state()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what :meth:`state` gave."""
         self.stack.restore(state)
         self._fill()

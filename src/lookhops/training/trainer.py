@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -178,45 +178,39 @@ class Trainer:
 
         def attempt(part: Sequence[Run]) -> list[Run]:
             fresh = [replace(run, history=[], predictions={}) for run in part]
-            engine = self.engine(fresh)
+            rates = [run.rates for run in fresh if run.rates is not None]
+            engine = self.kind(
+                self.graphs,
+                self.task,
+                [run.split for run in fresh],
+                [member_seed(run.seed, run.member) for run in fresh],
+                self.architecture,
+                self.protocol,
+                self.device,
+                rates or None,
+                self.workers,
+            )
             return train_stack(
                 engine, self.task, fresh, self.protocol, resume, on_epoch, skip_failed
             )
 
-        trained: list[Run] = []
-        try:
-            for runs in in_halves(attempt, stack):
-                trained += runs
-        except NotFinite as error:
-            error.runs = trained + error.runs
-            raise
-        return trained
-
-    def engine(self, runs: Sequence[Run]) -> Engine:
-        """The engine that trains these runs together."""
-        rates = [run.rates for run in runs if run.rates is not None]
-        return self.kind(
-            self.graphs,
-            self.task,
-            [run.split for run in runs],
-            [member_seed(run.seed, run.member) for run in runs],
-            self.architecture,
-            self.protocol,
-            self.device,
-            rates or None,
-            self.workers,
-        )
+        return _all_of(in_halves(attempt, stack))
 
 
 def in_turn(
     trainer: Trainer, stacks: Sequence[list[Run]], resume: Resume | None, on_epoch: OnEpoch
 ) -> list[Run]:
     """Train stacks one after the other, in this process."""
+    return _all_of(trainer.train(stack, resume, on_epoch) for stack in stacks)
+
+
+def _all_of(parts: Iterable[list[Run]]) -> list[Run]:
+    """The runs of all parts; an error that ends them has those before it too."""
     trained: list[Run] = []
-    for stack in stacks:
-        try:
-            trained += trainer.train(stack, resume, on_epoch)
-        except NotFinite as error:
-            error.runs = trained + error.runs
-            raise
+    try:
+        for runs in parts:
+            trained += runs
+    except NotFinite as error:
+        error.runs = trained + error.runs
+        raise
     return trained

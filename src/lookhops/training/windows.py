@@ -70,11 +70,7 @@ class Windows:
         return PreparedGraphs.of(graphs, self.architecture, self.encoding)
 
     def learn(self, train: Tensor) -> Preprocessing:
-        """What is fitted on the training part besides the encoding.
-
-        Args:
-            train: Numbers of the training graphs.
-        """
+        """What is fitted on the training part besides the encoding."""
         nodes = int(self.graphs.nodes_per_graph[train].sum(dtype=torch.long))
         ordered, place = train[:: max(1, -(-nodes // LEARN_FROM))].sort()
         whole = self.whole(self.of(ordered).graphs)
@@ -127,30 +123,23 @@ def should_stream(
 ) -> bool:
     """Whether graphs stay where they are: as the protocol says, or where they do not fit.
 
-    Args:
-        graphs: The graphs.
-        architecture: The network: exact neighbourhoods take more room than the graphs.
-        protocol: May say so.
-        networks: How many are trained together: each has its own neighbourhoods.
-        device: Where they are trained.
+    Exact neighbourhoods take more room than the graphs, and each of the ``networks`` that are
+    trained together has its own.
     """
     if protocol.stream is not None:
         return protocol.stream
+    # What a device holds, at its fullest, of graphs that live there: sorting the edges both ways,
+    # or the neighbourhoods, takes some keys of 64 bits each.
+    nodes, edges = graphs.num_nodes, graphs.num_edges
+    hops = 0 if architecture.fingerprint is None else architecture.fingerprint + 1
+    keys = nodes + max(4 * edges, hops * nodes * (4 + networks))
     free = _free_memory(device)
-    return free is not None and _held(graphs, architecture, networks) > SHARE * free
+    return free is not None and packed_bytes(graphs) + 8 * keys > SHARE * free
 
 
 def packed_bytes(graphs: Graphs) -> int:
     """Bytes of the graphs themselves."""
     return sum(tensor.nbytes for tensor in graphs.tensors.values())
-
-
-def _held(graphs: Graphs, architecture: Architecture, networks: int) -> int:
-    """Bytes that a device holds, at its fullest, of graphs that live there."""
-    nodes, edges, packed = graphs.num_nodes, graphs.num_edges, packed_bytes(graphs)
-    # Sorting the edges both ways, or the neighbourhoods, takes some keys of 64 bits each.
-    hops = 0 if architecture.fingerprint is None else architecture.fingerprint + 1
-    return packed + 8 * (nodes + max(4 * edges, hops * nodes * (4 + networks)))
 
 
 def _free_memory(device: torch.device) -> int | None:

@@ -56,7 +56,7 @@ def test_of_edges_that_pyg_made_nothing_is_told():
     model = GraphNetwork(5, 2, hidden=8, layers=3, **options)
     assert model(data).shape == (3, 2)
     reads = GraphNetwork(5, 2, conv="pyg:GINEConv", hidden=8, layers=2, **options)
-    with pytest.raises(LookHopsError, match="a pooling that made new edges"):
+    with pytest.raises(LookHopsError, match="edges"):
         reads(data)
 
 

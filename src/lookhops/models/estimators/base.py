@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass, replace
 from typing import Any, TypeVar
 
@@ -17,7 +18,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol, options_of
 from lookhops.core.words import joined
 from lookhops.encoding.inputs import Packer
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, Target
+from lookhops.graphs.targets import pack_targets
 from lookhops.learners import Learner, Network, fitted_of, learner_of, recommend
 from lookhops.learners.learner import mean_variance
 from lookhops.models.estimators.columns import ONE
@@ -48,14 +50,25 @@ class GraphEstimator(BaseEstimator, _Options):
     random_state: int | np.random.RandomState | None = 0
     device: str = "auto"
 
-    def _fit(self, packer: Packer, graphs: Graphs, codes: Array) -> None:
-        """Train on graphs that carry their targets.
+    def _fit(
+        self,
+        packer: Packer,
+        graphs: Graphs,
+        targets: Sequence[tuple[Target, Array]],
+        by_class: bool = False,
+    ) -> None:
+        """Train on graphs.
 
         Args:
             packer: How the graphs were packed.
             graphs: The graphs.
-            codes: Graphs with one number are held out in proportion; those with -1 are left out.
+            targets: Class numbers, or numbers, NaN where blank; graphs without any are left out.
+            by_class: Whether the graphs of each class of the first are held out in proportion.
         """
+        graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
+        values = np.stack([own for _, own in targets])
+        known = ~np.isnan(values).all(0)
+        codes = np.where(known, np.nan_to_num(values[0]) if by_class else 0, -1).astype(int)
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes, self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
@@ -144,21 +157,36 @@ class GraphEstimator(BaseEstimator, _Options):
         return tags
 
 
-#: What docstrings say of the parameters that the estimators share.
+#: What docstrings say of the parameters and the attributes that the estimators share.
 _PARAMETERS = """Its parameters are the fields of :class:`~lookhops.Architecture`, by default the
     recommended network; those of :class:`~lookhops.Protocol` that are not about splits and seeds,
     by default with at most 200 epochs and batches of 64 graphs; and some of its own.
 
     Args:
 """
+_OWN_PARAMETERS = """        model: Name of another model with its options, as ``wl-oa`` or
+            ``licheb/k=3``; by default the network of the options above.
+        validation_fraction: Of the training graphs, to stop by and to calibrate on.
+        random_state: Seed of the initial weights, the held-out part and the batches.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+"""
+_ATTRIBUTES = """        n_features_in_: Features of a node.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member; of another model
+            what it has fitted.
+        model_: The first of them.
+        calibration_: What calibrates the probabilities.
+        history_: One row an epoch: losses, the watched metric and seconds.
+        n_iter_: Epochs that were trained.
+"""
 
 
 def with_options(kind: type[T]) -> type[T]:
-    """An estimator whose docstring says what the options of networks and training are."""
-    texts = [f"        {own.name}: {own.help}\n" for own in (*_NETWORK, *_TRAINING)]
-    names = [own.name for own in (*_NETWORK, *_TRAINING)]
-    own = "".join(text for name, text in zip(names, texts, strict=True) if hasattr(kind, name))
-    kind.__doc__ = (kind.__doc__ or "").replace("Args:\n", _PARAMETERS + own, 1)
+    """An estimator whose docstring says what its options and its attributes are."""
+    known = [own for own in (*_NETWORK, *_TRAINING) if hasattr(kind, own.name)]
+    options = "".join(f"        {own.name}: {own.help}\n" for own in known)
+    text = (kind.__doc__ or "").replace("Args:\n", _PARAMETERS, 1)
+    text = text.replace("        {options}\n", options + _OWN_PARAMETERS)
+    kind.__doc__ = text.replace("        {attributes}\n", _ATTRIBUTES)
     return kind
 
 

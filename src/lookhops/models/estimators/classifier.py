@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from lookhops.core.arrays import Array
 from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.graphs import Target
-from lookhops.graphs.targets import pack_targets
 from lookhops.models.estimators.base import GraphEstimator, with_options
 from lookhops.models.estimators.columns import (
     classes_of,
@@ -42,22 +41,12 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
 
     Args:
-        model: Name of another model with its options, as ``wl-oa`` or ``licheb/k=3``; by default
-            the network of the options above.
-        validation_fraction: Of the training graphs, to stop by.
-        random_state: Seed of the initial weights, the held-out part and the batches.
-        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+        {options}
 
     Attributes:
         classes_: The labels, sorted; of several targets, a list with those of each.
-        n_features_in_: Features of a node.
-        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member; of another model
-            what it has fitted.
-        model_: The first of them.
-        calibration_: What calibrates the probabilities.
-        temperature_: Of one target: the temperature in it.
-        history_: One row an epoch: losses, accuracy and seconds.
-        n_iter_: Epochs that were trained.
+        {attributes}
+        temperature_: Of one target: the temperature in ``calibration_``.
 
     Example:
         >>> from lookhops import LookHopsClassifier
@@ -78,14 +67,10 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
             (Target(name, tuple(str(one) for one in classes)), codes)
             for name, (classes, codes) in zip(names_of(columns), found, strict=True)
         ]
-        graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
-        one = len(columns) == 1
-        known = ~np.isnan(np.stack([codes for _, codes in found])).all(0)
-        codes = np.nan_to_num(found[0][1], nan=-1) if one else known - 1
-        self._fit(packer, graphs, codes.astype(int))
+        self._fit(packer, graphs, targets, by_class=len(columns) == 1)
         classes = [own for own, _ in found]
-        self.classes_ = classes[0] if one else classes
-        if one:
+        self.classes_ = classes[0] if len(classes) == 1 else classes
+        if len(classes) == 1:
             self.temperature_ = self.calibration_["temperature"]
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.graphs import Target
-from lookhops.graphs.targets import pack_targets, read_target
+from lookhops.graphs.targets import read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options
 from lookhops.models.estimators.columns import (
     ONE,
@@ -44,23 +44,13 @@ class LookHopsMultitask(GraphEstimator):
     answer as scikit-learn's own do.
 
     Args:
+        {options}
         task: Whether targets are ``classes`` or ``numbers``; ``auto``: few different values are
             classes. For each by name: ``logS=numbers,active=classes``.
-        model: Name of another model with its options, as ``wl-oa`` or ``licheb/k=3``; by default
-            the network of the options above.
-        validation_fraction: Of the training graphs, to stop by and to calibrate on.
-        random_state: Seed of the initial weights, the held-out part and the batches.
-        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
 
     Attributes:
         classes_: The labels of each target, sorted, by its name; none of a number.
-        n_features_in_: Features of a node.
-        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member; of another model
-            what it has fitted.
-        model_: The first of them.
-        calibration_: What calibrates the probabilities.
-        history_: One row an epoch: losses, the watched metric and seconds.
-        n_iter_: Epochs that were trained.
+        {attributes}
 
     Example:
         >>> from lookhops import LookHopsMultitask
@@ -92,9 +82,7 @@ class LookHopsMultitask(GraphEstimator):
                 target = Target(name, tuple(map(str, classes)))
             self.classes_[name] = classes
             targets.append((target, values))
-        graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
-        known = ~np.isnan(np.stack([values for _, values in targets])).all(0)
-        self._fit(packer, graphs, known.astype(int) - 1)
+        self._fit(packer, graphs, targets)
         return self
 
     def predict(self, X: Any, features: Any = None) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.graphs import Target
-from lookhops.graphs.targets import pack_targets, read_target
+from lookhops.graphs.targets import read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options
 from lookhops.models.estimators.columns import columns_of, mean_score, names_of, own_numbers
 from lookhops.tasks.conformal import COVERAGE
@@ -36,19 +36,10 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
     A part of the training graphs is held out to stop by. Targets are standardised by the others.
 
     Args:
-        model: Name of another model with its options, as ``wl-oa`` or ``licheb/k=3``; by default
-            the network of the options above.
-        validation_fraction: Of the training graphs, to stop by.
-        random_state: Seed of the initial weights, the held-out part and the batches.
-        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+        {options}
 
     Attributes:
-        n_features_in_: Features of a node.
-        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member; of another model
-            what it has fitted.
-        model_: The first of them.
-        history_: One row an epoch: losses, MAE and seconds.
-        n_iter_: Epochs that were trained.
+        {attributes}
 
     Example:
         >>> from lookhops import LookHopsRegressor
@@ -63,13 +54,10 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
         packer, graphs = Packer.fit(X, features)
         columns = self._numbers(X, y, len(graphs))
         targets = [(Target(n), own) for n, own in zip(names_of(columns), columns, strict=True)]
-        graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
-        known = ~np.isnan(np.stack(columns)).all(0)
-        if known.sum() < 2:
-            raise LookHopsError(
-                f"Two graphs with a number at least are needed (n_samples={known.sum()})."
-            )
-        self._fit(packer, graphs, known.astype(int) - 1)
+        known = int((~np.isnan(np.stack(columns)).all(0)).sum())
+        if known < 2:
+            raise LookHopsError(f"At least two graphs need a number (n_samples={known}).")
+        self._fit(packer, graphs, targets)
         return self
 
     def predict(self, X: Any, features: Any = None) -> Array:

@@ -33,9 +33,11 @@ ABOUT = "lookhops.json"
 AXES = {
     "graph_sizes": {0: "graphs"},
     "edge_index": {1: "edges"},
-    **{f"node_{kind}": {0: "nodes"} for kind in ("labels", "numbers")},
-    **{f"edge_{kind}": {0: "edges"} for kind in ("labels", "numbers")},
-    **{f"graph_{kind}": {0: "graphs"} for kind in ("labels", "numbers")},
+    **{
+        f"{side}_{kind}": {0: f"{side}s"}
+        for side in ("node", "edge", "graph")
+        for kind in ("labels", "numbers")
+    },
 }
 #: What the exporter of PyTorch logs on its way.
 LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")

@@ -39,11 +39,6 @@ class Inputs:
 
     The last five are there where the model reads such columns; ``node_labels``, which say how many
     nodes there are, always, with no columns where the model reads none.
-
-    Args:
-        nodes: The columns of nodes.
-        edges: Those of edges.
-        whole: Those of whole graphs.
     """
 
     nodes: Columns
@@ -56,36 +51,35 @@ class Inputs:
         return cls(encoding.nodes, encoding.edges or Columns(), encoding.whole or Columns())
 
     @property
+    def sides(self) -> dict[str, Columns]:
+        """The columns of each side, by how the names of its inputs begin."""
+        return {"node": self.nodes, "edge": self.edges, "graph": self.whole}
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The inputs that there are, in order."""
-        wanted = {
-            "graph_sizes": True,
-            "edge_index": True,
-            "node_labels": True,
-            "node_numbers": bool(self.nodes.numbers),
-            "edge_labels": bool(self.edges.labels),
-            "edge_numbers": bool(self.edges.numbers),
-            "graph_labels": bool(self.whole.labels),
-            "graph_numbers": bool(self.whole.numbers),
-        }
-        return tuple(name for name, there in wanted.items() if there)
+        found = [
+            f"{side}_{kind}"
+            for side, columns in self.sides.items()
+            for kind in ("labels", "numbers")
+            if getattr(columns, kind) or (side, kind) == ("node", "labels")
+        ]
+        return ("graph_sizes", "edge_index", *found)
 
     def arrays(self, graphs: Graphs) -> dict[str, Array]:
         """Graphs that the model's encoding has read, as these inputs."""
-        nothing = torch.zeros(graphs.num_nodes, 0)
-        labels = nothing if graphs.nodes.labels is None else graphs.nodes.labels
         found = {
             "graph_sizes": graphs.nodes_per_graph.long(),
             "edge_index": graphs.edge_index,
-            "node_labels": labels.long(),
-            "node_numbers": graphs.nodes.numbers,
-            "edge_labels": None if graphs.edges.labels is None else graphs.edges.labels.long(),
-            "edge_numbers": graphs.edges.numbers,
-            "graph_labels": None if graphs.whole.labels is None else graphs.whole.labels.long(),
-            "graph_numbers": graphs.whole.numbers,
+            "node_labels": torch.zeros(graphs.num_nodes, 0).long(),
         }
-        given = {name: found[name] for name in self.names}
-        return {name: np.asarray(own) for name, own in given.items() if own is not None}
+        each = (graphs.nodes, graphs.edges, graphs.whole)
+        for side, features in zip(self.sides, each, strict=True):
+            if features.labels is not None:
+                found[f"{side}_labels"] = features.labels.long()
+            if features.numbers is not None:
+                found[f"{side}_numbers"] = features.numbers
+        return {name: np.asarray(found[name]) for name in self.names if name in found}
 
     def graphs(self, given: dict[str, Tensor]) -> Graphs:
         """The graphs of such inputs; the other way round, without reading any value."""
@@ -95,15 +89,17 @@ class Inputs:
         order = stable_argsort(target)
         target = target.index_select(0, order)
         row_ptr = running_sum(counts_of(target, nodes))
+        of_nodes, of_edges, of_whole = (
+            _features(columns, given.get(f"{side}_numbers"), given.get(f"{side}_labels"))
+            for side, columns in self.sides.items()
+        )
         graphs = Graphs(
             node_ptr,
             row_ptr,
             source.index_select(0, order),
-            nodes=_features(self.nodes, given.get("node_numbers"), given.get("node_labels")),
-            edges=_features(self.edges, given.get("edge_numbers"), given.get("edge_labels")).take(
-                order
-            ),
-            whole=_features(self.whole, given.get("graph_numbers"), given.get("graph_labels")),
+            nodes=of_nodes,
+            edges=of_edges.take(order),
+            whole=of_whole,
         )
         graphs.__dict__["target"] = target  # known already
         graphs.__dict__["batch"] = segment_of(node_ptr, nodes)
@@ -111,11 +107,10 @@ class Inputs:
 
     def about(self) -> dict[str, Any]:
         """What the inputs' columns and numbers mean, as JSON can hold it."""
-        sides = {"node": self.nodes, "edge": self.edges, "graph": self.whole}
         said: dict[str, Any] = {}
-        for name, columns in sides.items():
+        for side, columns in self.sides.items():
             values = dict(zip(columns.labels, map(list, columns.values), strict=True))
-            said |= {f"{name}_labels": values, f"{name}_numbers": list(columns.numbers)}
+            said |= {f"{side}_labels": values, f"{side}_numbers": list(columns.numbers)}
         return said
 
 

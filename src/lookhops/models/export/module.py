@@ -23,9 +23,6 @@ class ExportedModel(nn.Module):
     The same lines compute it that train and predict: what graphs become as columns, neighbourhoods
     and totals, the network in masked form (all shapes follow from those of the inputs), the average
     over members, the calibration, the mean over seeds.
-
-    Args:
-        checkpoint: The model.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -100,8 +97,7 @@ class ExportedModel(nn.Module):
         """The graphs as the first layer of a network sees them."""
         graphs, encoding = whole.graphs, self.checkpoint.encoding
         scales, dtype = self.checkpoint.preprocessing(seed).scales, next(network.parameters()).dtype
-        pattern = Pattern(graphs.row_ptr, graphs.source)
-        pattern.row = graphs.target
+        pattern = Pattern(graphs.row_ptr, graphs.source, row=graphs.target)
         weight = encoding.edge_weight(graphs, dtype=dtype) if network.uses_edges else None
         edges = None
         if network.edge_channels:

@@ -46,10 +46,17 @@ class Convolution(nn.Module):
         self.out_channels = out_channels
         self.k = k
 
+    def reset_parameters(self) -> None:
+        """Draw new parameters; the layer's own bias begins at zero."""
+        for module in self.children():
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()  # type: ignore[operator]
+        if isinstance(bias := getattr(self, "bias", None), Tensor):
+            nn.init.zeros_(bias)
+
     def forward(
         self, x: Tensor, edge_index: Tensor | Adjacency, edge_weight: Tensor | None = None
     ) -> Tensor:
-        """Convolve node features ``x`` over the given edges."""
         return self.convolve(x, self._adjacency(x, edge_index, edge_weight))
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
@@ -67,6 +74,5 @@ class Convolution(nn.Module):
         return Adjacency.of(edge_index, x.shape[-2], edge_weight)
 
     def extra_repr(self) -> str:
-        """Channels and hops, as printing the module shows them."""
         hops = f", k={self.k}" if self.reads_k else ""
         return f"{self.in_channels}, {self.out_channels}{hops}"

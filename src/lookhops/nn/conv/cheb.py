@@ -38,13 +38,11 @@ class Cheb(Convolution):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
         for weight in self.project.weight.split(self.out_channels):
             nn.init.xavier_uniform_(weight)
         nn.init.zeros_(self.bias)
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Project for every hop, then sum from the last hop inwards."""
         terms = self.project(x).split(self.out_channels, dim=-1)
         hop = adjacency.chebyshev(terms[0].dtype)
         return polynomial_sum(chebyshev, hop, terms) + self.bias.to(terms[0].dtype).unsqueeze(-2)

@@ -37,12 +37,10 @@ class DCNN(Convolution):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
+        super().reset_parameters()
         nn.init.ones_(self.weight)
-        self.project.reset_parameters()
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Diffuse, weigh each hop's channels, then the dense layer over all hops."""
         hop = adjacency.random_walk(x.dtype)
         weights = self.weight.to(x.dtype).unsqueeze(-2).unbind(-3)  # one (..., 1, d) a hop
         diffused = zip(powers(hop, x, self.k), weights, strict=True)

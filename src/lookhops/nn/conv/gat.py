@@ -53,21 +53,18 @@ class GAT(Convolution):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
         nn.init.xavier_uniform_(self.project.weight)
         for attention in self.attention:
             nn.init.xavier_uniform_(attention)
         nn.init.zeros_(self.bias)
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Project, and average by each head's attention over the edges into each node."""
         z = self.project(x)
         parts = zip(z.split(self.out_channels, -1), self.attention.unbind(-2), strict=True)
         heads = [_attend(part, attention.to(z.dtype), adjacency) for part, attention in parts]
         return _join(heads, dim=-1) + self.bias.to(z.dtype).unsqueeze(-2)
 
     def extra_repr(self) -> str:
-        """Channels and heads, as printing the module shows them."""
         return f"{self.in_channels}, {self.out_channels}, heads={self.heads}"
 
 

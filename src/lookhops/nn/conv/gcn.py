@@ -31,11 +31,9 @@ class GCN(Convolution):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
         nn.init.xavier_uniform_(self.project.weight)
         nn.init.zeros_(self.bias)
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Project, then take the hop."""
         z = self.project(x)
         return adjacency.mixhop(z.dtype)(z) + self.bias.to(z.dtype).unsqueeze(-2)

@@ -37,13 +37,11 @@ class GIN(Convolution):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
         for layer in self.mlp:
             if isinstance(layer, Linear):
                 layer.reset_parameters()
         nn.init.zeros_(self.eps)
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Add up, then the dense layers."""
         own = x * (1 + self.eps.to(x.dtype)).unsqueeze(-1)
         return self.mlp(own + adjacency.links(x.dtype)(x))

@@ -38,11 +38,9 @@ class LightConv(Convolution):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters: each channel's merge starts like a dense layer over its hops."""
-        self.project.reset_parameters()
-        bound = 1 / sqrt(self.k + 1)
+        super().reset_parameters()
+        bound = 1 / sqrt(self.k + 1)  # each channel's merge starts like a dense layer over its hops
         nn.init.uniform_(self.weight, -bound, bound)
-        nn.init.zeros_(self.bias)
 
     def aggregate(self, x: Tensor, adjacency: Adjacency) -> Anchors:
         """The anchors Z of the projected features."""
@@ -55,7 +53,6 @@ class LightConv(Convolution):
         return anchors.merge(self.weight, self.bias)
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Merge after aggregate."""
         return self.merge(self.aggregate(x, adjacency))
 
     def forward(

@@ -34,18 +34,12 @@ class MixHop(Convolution):
         self.bias = nn.Parameter(torch.empty(out_channels))
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        self.project.reset_parameters()
-        nn.init.zeros_(self.bias)
-
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Project, then take hops: each power sheds its channels, the others go on."""
         ahead = self.project(x)
         hop = adjacency.mixhop(ahead.dtype)
         done = []
         for power, width in enumerate(self.widths):
             ahead = hop(ahead) if power else ahead
-            done.append(ahead[..., :width])
+            done.append(ahead[..., :width])  # each power sheds its channels, the others go on
             ahead = ahead[..., width:]
         return torch.cat(done, dim=-1) + self.bias.to(ahead.dtype).unsqueeze(-2)

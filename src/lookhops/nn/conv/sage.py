@@ -30,13 +30,7 @@ class SAGE(Convolution):
         self.own = Linear(in_channels, out_channels, bias=False)
         self.neighbours = Linear(in_channels, out_channels)
 
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        self.own.reset_parameters()
-        self.neighbours.reset_parameters()
-
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Average, then a dense layer for the node and one for its neighbours."""
         weight = adjacency.times(None).links(x.dtype)(x.new_ones(*x.shape[:-1], 1))
         weight = torch.where(weight > 0, weight, torch.ones_like(weight))
         return self.own(x) + self.neighbours(adjacency.links(x.dtype)(x) / weight)

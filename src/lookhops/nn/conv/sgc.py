@@ -31,14 +31,12 @@ class SGC(Convolution):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
         self.project.reset_parameters()
         bound = self.in_channels**-0.5
         nn.init.uniform_(self.bias, -bound, bound)
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
-        """Project, then take the hops: the product is the same in either order."""
-        z = self.project(x)
+        z = self.project(x)  # first: the product is the same in either order
         hop = adjacency.mixhop(z.dtype)
         for _ in range(self.k):
             z = hop(z)

@@ -25,25 +25,23 @@ NEEDS_EDGES = "reads what edges carry: it needs graphs with edge features, and e
 
 @dataclass(frozen=True)
 class OtherConvolution:
-    """Makes a convolution of PyG: ``make(in_channels, out_channels, k)``.
+    """Makes a convolution of PyG: ``make(in_channels, out_channels, k, edge_channels=None)``.
 
     Args:
         name: Which, and its options.
         kind: Its class.
+        reads_edges: Whether it reads edge features: it is given their number.
     """
 
     name: OtherName
     kind: type[nn.Module]
-    reads_k = False
-    reads_edges = False
+    reads_edges: bool
 
-    def __call__(self, in_channels: int, out_channels: int, k: int) -> nn.Module:
-        """The layer, tried on a small graph."""
-        return self.make(in_channels, out_channels, None)
-
-    def make(self, in_channels: int, out_channels: int, edge_channels: int | None) -> nn.Module:
-        """The layer for so many channels of nodes and edges, or a sentence that says why not."""
-        widths = in_channels, out_channels, edge_channels
+    def __call__(
+        self, in_channels: int, out_channels: int, k: int, edge_channels: int | None = None
+    ) -> nn.Module:
+        """The layer, tried on a small graph, or a sentence that says why there is none."""
+        widths = in_channels, out_channels, edge_channels if self.reads_edges else None
         return tried(lambda: self._tried(*widths), lambda: self._made(*widths))
 
     def _tried(self, in_channels: int, out_channels: int, edge_channels: int | None) -> nn.Module:
@@ -128,18 +126,6 @@ class OtherConvolution:
             return False
 
 
-class OtherEdgeConvolution(OtherConvolution):
-    """The same of a class that reads edge features: it is given their number."""
-
-    reads_edges = True
-
-    def __call__(
-        self, in_channels: int, out_channels: int, k: int, edge_channels: int | None = None
-    ) -> nn.Module:
-        """The layer, tried on a small graph."""
-        return self.make(in_channels, out_channels, edge_channels)
-
-
 def find_convolution(text: str) -> OtherConvolution:
     """What makes the convolution of a name such as ``pyg:GATv2Conv/heads=4``."""
     name = OtherName.parse(text)
@@ -147,7 +133,7 @@ def find_convolution(text: str) -> OtherConvolution:
         name.refuse("is no convolution: torch-geometric-pool has poolings only.")
     kind = name.find(pyg_convolutions(), "convolution")
     takes = _check_takes(name, kind)
-    return (OtherEdgeConvolution if "edge_attr" in takes else OtherConvolution)(name, kind)
+    return OtherConvolution(name, kind, "edge_attr" in takes)
 
 
 @cache
@@ -195,8 +181,7 @@ def survey(edge_channels: int | None = None) -> Iterator[tuple[str, str]]:
     for layer, kind in pyg_convolutions().items():
         name = OtherName("pyg", layer, _needed_options(kind))
         try:
-            make = find_convolution(str(name))
-            make.make(5, 24, edge_channels if make.reads_edges else None)
+            find_convolution(str(name))(5, 24, 1, edge_channels)
         except LookHopsError as error:
             yield str(name), str(error).removeprefix(f"pyg:{layer} ")
         else:

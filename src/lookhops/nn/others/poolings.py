@@ -64,7 +64,6 @@ class OtherPooling(Pooling):
         self.call = call
 
     def reset_parameters(self) -> None:
-        """Draw new parameters, where the library's module knows how to."""
         reset = getattr(self.layer, "reset_parameters", None)
         if callable(reset):
             reset()
@@ -72,7 +71,6 @@ class OtherPooling(Pooling):
     def pool(
         self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
     ) -> tuple[GraphBatch, Pooled]:
-        """The next batch in compacted form, and which nodes stayed."""
         if masked:
             raise LookHopsError(f"{type(self.layer).__name__} cannot pool graphs in masked form.")
         made = self.call(self.layer, batch)
@@ -96,7 +94,6 @@ class OtherPooling(Pooling):
         return below, _decision(made, stays, batch)
 
     def extra_repr(self) -> str:
-        """Channels, as printing the module shows them."""
         return f"{self.in_channels}"
 
 

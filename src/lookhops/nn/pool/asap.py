@@ -84,7 +84,6 @@ class ASAP(Pooling):
         return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias), h
 
     def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
-        """Neighbourhoods by their fitness, their features, and the links between them."""
         near, members, h, fitness = self._look(batch)
         node = keep_top(batch, self._rank(fitness), self.ratio, exact=True)
         return self._coarsen(near, members, h, fitness, node)

@@ -64,7 +64,6 @@ class Pooling(nn.Module):
         self.ratio = check_ratio(self, "ratio", ratio)
 
     def reset_parameters(self) -> None:
-        """Draw new parameters."""
         for module in self.children():
             module.reset_parameters()  # type: ignore[operator]
 
@@ -127,7 +126,6 @@ class Pooling(nn.Module):
         return GraphBatch(x, adjacency, batch, num_graphs)
 
     def extra_repr(self) -> str:
-        """Channels and ratio, as printing the module shows them."""
         return f"{self.in_channels}, ratio={self.ratio}"
 
 
@@ -176,7 +174,6 @@ class NodePooling(Pooling):
         return edges_between(batch, keep)
 
     def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
-        """Select by score, reduce and connect."""
         score = self.score(batch.x, batch.adjacency, anchors)
         return replace(self.decide(batch, score), x=self.reduce(batch.x, score))
 

@@ -59,7 +59,6 @@ class DiffPool(Pooling):
         self.assign = GCN(in_channels, clusters)
 
     def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
-        """Clusters, the sums of what went into each, and all links between those of a graph."""
         count = self._counts(batch)
         width = max(int(count.max()), 1) if count.numel() else 1
         share = self.assignment(batch, count, width)
@@ -99,7 +98,6 @@ class DiffPool(Pooling):
         return wanted.clamp(max=self.clusters)
 
     def extra_repr(self) -> str:
-        """Channels, ratio and clusters, as printing the module shows them."""
         return f"{super().extra_repr()}, clusters={self.clusters}"
 
 

@@ -73,7 +73,6 @@ class Edge(Pooling):
     def pool(
         self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
     ) -> tuple[GraphBatch, Pooled]:
-        """Pairs by their score, their features, and the edges between them."""
         answer = self._merge(batch, masked)[0]
         return batch.pooled(answer, masked), answer
 
@@ -129,7 +128,6 @@ class Edge(Pooling):
         ), merged
 
     def extra_repr(self) -> str:
-        """Channels, as printing the module shows them."""
         return f"{self.in_channels}"
 
 

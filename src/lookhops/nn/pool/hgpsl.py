@@ -53,11 +53,9 @@ class HGPSL(Pooling):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters: Glorot's for the two halves as one row."""
-        nn.init.xavier_uniform_(self.attention.data.view(1, -1))
+        nn.init.xavier_uniform_(self.attention.data.view(1, -1))  # the two halves as one row
 
     def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
-        """Nodes by their information, as they are, and the edges that were learned."""
         x, adjacency = batch.x, batch.adjacency
         walk = adjacency.random_walk(x.dtype)
         score = information_score(x, walk).flatten()

@@ -32,7 +32,6 @@ class IPool(NodePooling):
     name = "ipool"
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
-        """The score w of each node: what its neighbours do not tell of it."""
         return information_score(x, adjacency.random_walk(x.dtype))
 
     def size(self, x: Tensor) -> Tensor:
@@ -40,7 +39,6 @@ class IPool(NodePooling):
         return x.detach().abs().sum(-1).flatten()
 
     def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
-        """What each node, or those of ``rows``, carries on: its features as they are."""
         return x if rows is None else x.index_select(0, rows)
 
 

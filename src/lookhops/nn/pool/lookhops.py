@@ -84,19 +84,16 @@ class LookHopsPooling(NodePooling):
         return self.edge_ratio is not None and self.edge_ratio < 1
 
     def reset_parameters(self) -> None:
-        """Draw new parameters, as a dense layer over all anchors would."""
         bound = 1 / sqrt(self.theta.numel())
         nn.init.uniform_(self.theta, -bound, bound)
         nn.init.uniform_(self.bias, -bound, bound)
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
-        """The score w of each node."""
         return self.score_beside(x, adjacency, anchors)[0]
 
     def score_beside(
         self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None
     ) -> tuple[Tensor, Anchors | Tensor | None]:
-        """The score w of each node, and the anchors, to be merged after it."""
         if anchors is None:
             anchors = Anchors(chebyshev, adjacency.chebyshev(x.dtype), x, self.k)
         if tuple(anchors.shape[-3:]) != (x.shape[-2], *self.theta.shape[-2:]):
@@ -134,7 +131,6 @@ class LookHopsPooling(NodePooling):
         return chosen[adjacency.pair] & between
 
     def extra_repr(self) -> str:
-        """Channels, hops and ratios, as printing the module shows them."""
         return (
             f"{self.in_channels}, k={self.k}, ratio={self.ratio}, edge_ratio={self.edge_ratio}, "
             f"normalize={self.normalize}, activation={self.activation!r}"

@@ -37,7 +37,7 @@ class SAG(NodePooling):
         self.sign = Direction(1)
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
-        """The score w of each node; channels are summed first, neighbours after."""
+        # Channels are summed first, neighbours after.
         both = linear_scores(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
         own, neighbours = both.unsqueeze(-1).unbind(-3)
         around = adjacency.links(both.dtype)(neighbours)

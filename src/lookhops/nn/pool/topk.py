@@ -24,7 +24,6 @@ class Direction(Linear):
         super().__init__(in_channels, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Project every node onto the direction."""
         return linear_scores(x, self.weight * unit(self.weight)).squeeze(-2)
 
 
@@ -48,5 +47,4 @@ class TopK(NodePooling):
         self.direction = Direction(in_channels)
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
-        """The score w of each node."""
         return torch.tanh(self.direction(x))
