@@ -1,7 +1,7 @@
 """Predict from an exported model with NumPy and onnxruntime alone.
 
 lookhops data example transfers
-lookhops train transfers/ -o model && lookhops export model -o model.onnx
+lookhops train transfers/ --model network -o model && lookhops export model -o model.onnx
 python examples/predict_onnx.py model.onnx transfers/
 """
 
@@ -16,11 +16,13 @@ import onnxruntime
 
 session = onnxruntime.InferenceSession(sys.argv[1])
 about = json.loads(session.get_modelmeta().custom_metadata_map["lookhops.json"])
-files = (Path(sys.argv[2], f"{kind}.csv").read_text("utf-8") for kind in ("edges", "nodes"))
-edges, nodes = (list(csv.DictReader(text.splitlines())) for text in files)
+tables = ("edges", "nodes", "graphs")
+files = (Path(sys.argv[2], f"{kind}.csv").read_text("utf-8") for kind in tables)
+edges, nodes, graphs = (list(csv.DictReader(text.splitlines())) for text in files)
 sizes = Counter(row["graph"] for row in nodes)
 number = {name: number for number, name in enumerate(sizes)}
 nodes.sort(key=lambda row: number[row["graph"]])  # the nodes of a graph stand together
+known = {row["graph"]: row for row in graphs}  # features of whole graphs
 place = {(row["graph"], row["node"]): number for number, row in enumerate(nodes)}
 ends = [tuple(place[row["graph"], row[end]] for end in ("source", "target")) for row in edges]
 # Edges go both ways: one that the table has in one direction is turned, but no self-loop. Edges of
@@ -32,7 +34,7 @@ if not about.get("directed") and Counter(ends) != Counter((b, a) for a, b in end
 
 
 def columns(kind, rows):
-    labels, numbers = about[f"{kind}_labels"], about[f"{kind}_numbers"]
+    labels, numbers = about.get(f"{kind}_labels", {}), about.get(f"{kind}_numbers", [])
     code = {name: {value: i for i, value in enumerate(values)} for name, values in labels.items()}
     # -1: a value that the model has not seen
     codes = [[code[name].get(row[name] or "(blank)", -1) for name in labels] for row in rows]
@@ -44,6 +46,7 @@ def columns(kind, rows):
 
 
 given = columns("node", nodes) | columns("edge", edges)
+given |= columns("graph", [known[name] for name in sizes])
 given["edge_index"] = np.array(ends, np.int64).reshape(-1, 2).T
 given["graph_sizes"] = np.array(list(sizes.values()))
 [answers] = session.run(None, {name: given[name] for name in about["inputs"]})

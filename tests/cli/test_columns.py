@@ -5,7 +5,7 @@ import json
 import shutil
 
 import pytest
-from rdkit.Chem import MolFromSmiles, MolToSmiles
+from rdkit.Chem import MolFromSmiles, MolToSmiles, SDWriter
 
 from molecule_sets import MEASURED as HEAD
 from molecule_sets import measured as molecules
@@ -188,3 +188,93 @@ def test_a_test_set_has_the_same_features(lookhops, folder):
         "train", folder / "measured.csv", "-o", folder / "m", "--test", test, *rest
     )
     assert code == 0, err
+
+
+CASES = ("graph", "temperature", "country", "label")
+
+
+def write_cases(folder, rows, head=CASES):
+    """Tables of rings and chains, and what is known of each."""
+    folder.mkdir(exist_ok=True)
+    ends = [(row[0], a, (a + 1) % 4) for i, row in enumerate(rows) for a in range(3 + i % 2)]
+    write(folder / "edges.csv", ends, ("graph", "source", "target"))
+    write(folder / "graphs.csv", rows, head)
+    return folder
+
+
+def write_node_link(path, rows, head=CASES):
+    lines = []
+    for row in rows:
+        known = dict(zip(head, row, strict=True))
+        nodes = [{"id": node} for node in range(4)]
+        edges = [{"source": a, "target": a + 1} for a in range(3)]
+        graph = {"id": known.pop("graph"), "graph": known, "nodes": nodes, "edges": edges}
+        lines.append(json.dumps(graph))
+    path.write_text("\n".join(lines))
+    return path
+
+
+def write_sdf(path, rows, head=HEAD):
+    with SDWriter(str(path)) as writer:
+        for row in rows:
+            known = dict(zip(head, row, strict=True))
+            molecule = MolFromSmiles(known.pop("smiles"))
+            for name, value in known.items():
+                molecule.SetProp("_Name" if name == "name" else name, str(value))
+            writer.write(molecule)
+    return path
+
+
+def some_cases(count):
+    return [(f"g{i}", 20 + i / 7, ("CH", "DE", "")[i % 3], "ny"[i % 2]) for i in range(count)]
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory):
+    """A model of tables that reads a number and a label of whole graphs."""
+    from lookhops.core.options import Protocol
+    from lookhops.learners import learner_of
+    from lookhops.models import train_into
+    from lookhops.sources.loading import load
+
+    folder = tmp_path_factory.mktemp("cases")
+    graphs = load(write_cases(folder / "set", some_cases(40)), features="all")
+    train_into(folder / "model", graphs, learner_of("descriptors-ridge"), Protocol(seeds=(11,)))
+    return folder / "model"
+
+
+@pytest.mark.parametrize("form", ["sdf", "jsonl", "tables"])
+@pytest.mark.parametrize("cell", [None, "warm", "inf", 25])
+def test_every_kind_of_file_is_read_and_refused_alike(
+    lookhops, trained, cases, tmp_path, form, cell
+):
+    given, head = (molecules(6), HEAD) if form == "sdf" else (some_cases(6), CASES)
+    rows, at = [list(row) for row in given], head.index("temperature")
+    rows[4][at] = cell
+    if cell is None:
+        rows = [row[:at] + row[at + 1 :] for row in rows]
+        head = head[:at] + head[at + 1 :]
+    writers = {"sdf": write_sdf, "jsonl": write_node_link, "tables": write_cases}
+    path, out = writers[form](tmp_path / f"new.{form}", rows, head), tmp_path / "out.csv"
+    model = trained / "model" if form == "sdf" else cases
+    code, _, err = lookhops("predict", model, path, "-o", out, "--device", "cpu")
+    assert (code, out.exists()) == ((0, True) if cell == 25 else (2, False)), err
+    assert cell == 25 or "'temperature'" in err
+    assert cell in (None, 25) or (f"'{cell}'" in err and rows[4][0] in err)
+
+
+def test_dates_and_units_are_no_numbers_and_said(lookhops, tmp_path):
+    rows = [
+        (*row[:2], f"{10 + i % 5} °C", f"{1 + i % 9}.{1 + i % 3}.2021", row[5])
+        for i, row in enumerate(molecules(60))
+    ]
+    path = write(tmp_path / "m.csv", rows, ("name", "smiles", "temperature", "measured on", "y"))
+    code, _, err = lookhops("train", path, "-o", tmp_path / "m", "--model", "mean")
+    assert "--features temperature\n" in err
+    code, _, err = lookhops("train", path, "-o", tmp_path / "n", "--features", "measured on")
+    assert code == 2
+    assert "'measured on' (dates)" in err
+    rest = ("-o", tmp_path / "n", "--features", "temperature", "--model", "descriptors-ridge")
+    code, _, err = lookhops("train", path, *rest)
+    assert code == 0, err
+    assert "looks like numbers" in err

@@ -53,7 +53,7 @@ def test_data_is_read_as_it_was_for_training(lookhops, tmp_path):
     rows = [f"{'C' * n}O.[Na+],{n},{n / 7}" for n in range(1, 31)]
     (tmp_path / "m.csv").write_text("\n".join(["smi,n,logS", *rows, *rows[:3]]) + "\n")
     read = ["--target", "logS", "--smiles-column", "smi", "--salts", "largest"]
-    more = [*read, "--duplicates", "merge", *small, "-o", folder]
+    more = [*read, "--features", "all", "--duplicates", "merge", *small, "-o", folder]
     for source, options in ((tmp_path / "m.csv", more), ("hops-1", ["--task-size", "40", *small])):
         options = options if "-o" in options else [*options, "-o", folder, "--overwrite"]
         code, _, err = lookhops("train", source, *options)

@@ -11,7 +11,13 @@ from torch_geometric.data import Data
 
 from lookhops import Graphs, LookHopsError, Target
 from lookhops.graphs import concatenate
-from lookhops.graphs.targets import are_sound, pack_targets, read_target
+from lookhops.graphs.targets import (
+    are_dates,
+    are_sound,
+    meant_as_number,
+    pack_targets,
+    read_target,
+)
 from strategies import two_graphs
 
 NAN = float("nan")
@@ -145,3 +151,13 @@ def test_networkx_numbers_and_blanks():
     several = Graphs.from_networkx(graphs, y=[[0, 0.5], [1, None], [None, 2.5]])
     assert [target.classes for target in several.targets] == [("0", "1"), ()]
     assert several.to_networkx()[1].graph["y"] == [1, None]
+
+
+def test_numbers_and_dates_as_people_write_them():
+    written = ("1,200.50", "8,4", "12%", "25 °C", "25°C", ">100", "<= 0.01", "-1.5 mg/L", "10 µM")
+    assert all(meant_as_number(text) is not None for text in written)
+    others = ("25", "1e-3", "1 200", "3A4", "5-HT", "low", "A 1", "12-7")
+    assert all(meant_as_number(text) is None for text in others)
+    assert are_dates(["2021-03-04", "2021/3/4", "2021-03-04 10:11", "4.12.2021", "04/12/21 9:05"])
+    assert are_dates(["12 Sep 2021", "1-Jan-21"])
+    assert not any(are_dates([text]) for text in ("3.4.21", "50-78-2", "12.5", "3/4", "Q1 2021"))

@@ -9,13 +9,17 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol
-from lookhops.encoding import Encoding
+from lookhops.encoding import Encoding, ReadOtherwise
 from lookhops.explain.attributions import attribute
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
+from lookhops.learners import learner_of
 from lookhops.models import Predictor, train_into
+from lookhops.models import predictor as predictors
 from lookhops.models.export.check import compare
 from lookhops.models.export.files import export_model, load_exported
+from lookhops.sources.loading import load
+from lookhops.sources.rdkit import descriptors
 from lookhops.training import train
 
 NETWORK = replace(RECOMMENDED, hidden=16, layers=2, fingerprint=1)
@@ -125,7 +129,7 @@ def test_shares_of_features_add_up_with_all_others(graphs, folder):
 
 def test_an_exported_file_takes_them_as_inputs(graphs, folder, tmp_path):
     predictor = Predictor(folder, "cpu")
-    path = tmp_path / "m.onnx"
+    path = tmp_path / "m.pt2"
     about = export_model(predictor.checkpoint, path, predictor.read(graphs[:8]))
     assert about["inputs"][-2:] == ["graph_labels", "graph_numbers"]
     assert about["graph_numbers"] == ["temperature"]
@@ -142,3 +146,18 @@ def test_they_travel_with_graphs_in_windows(graphs, tmp_path):
         weights.append(run.weights)
     for name, value in weights[0].items():
         torch.testing.assert_close(weights[1][name], value, atol=1e-5, rtol=1e-4)
+
+
+def test_another_rdkit_that_computes_other_values_is_named(tmp_path, monkeypatch):
+    graphs = load("solubility")[:40]
+    learner = learner_of("descriptors-ridge")
+    config = train_into(tmp_path / "m", graphs, learner, Protocol(seeds=(11,)))
+    assert config["versions"]["rdkit"] == predictors.rdkit_version()
+    monkeypatch.setattr(predictors, "rdkit_version", lambda: "2099.3.1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Predictor(tmp_path / "m").predict(graphs[:2])
+    changed = dict(descriptors._functions()) | {"MolLogP": lambda molecule: 1.0}
+    monkeypatch.setattr(descriptors, "_functions", lambda: changed)
+    with pytest.warns(ReadOtherwise, match=r"2099\.3\.1 gives other values of MolLogP than"):
+        Predictor(tmp_path / "m").predict(graphs[:2])

@@ -85,7 +85,7 @@ def compare(
     graphs = reading.load_to_learn(source)
     path = _store_path(store, output, options)
     training = named_protocol(protocol, training, splitting.splits is not None, members)
-    graphs, plan = splitting.plan(graphs, training, seeds, reading, SEEDS)
+    graphs, plan = splitting.plan(source, graphs, training, seeds, reading, SEEDS)
     contest = Contest.of(graphs, parse_models(models), plan, parse_grid(grid), protocol)
     found, left = _run(contest, path, options)
     paths = _write(found, output, plot)

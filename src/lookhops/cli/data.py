@@ -112,6 +112,8 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "edge_features": graphs.num_edge_features,
         **_column_names("node", graphs.nodes),
         **_column_names("edge", graphs.edges),
+        "graph_features": graphs.whole.width,
+        **_column_names("graph", graphs.whole),
         "targets": _targets(graphs),
         "classes": graphs.num_classes,
         "class_balance": dict(zip(graphs.class_names, balance, strict=False)),
@@ -182,6 +184,7 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
         *_name_rows(about, "node"),
         ("edge features", f"{about['edge_features']:,}"),
         *_name_rows(about, "edge"),
+        *_graph_rows(graphs),
         *_target_rows(about["targets"]),
     ]
     if found := about["molecules"]:
@@ -222,6 +225,17 @@ def _name_rows(about: dict[str, Any], owner: str) -> list[tuple[str, str, str]]:
     rows = [("  numbers", f"{len(numbers):,}", _some(numbers))] if numbers else []
     rows += [(f"  {escape(name)}", f"{len(v):,}", _some(v)) for name, v in labels.items()]
     return rows
+
+
+def _graph_rows(graphs: Graphs) -> list[tuple[str, str, str]]:
+    """What is known of whole graphs: a row, and one for each label with its values."""
+    from lookhops.sources.rdkit.descriptors import in_words
+
+    names = graphs.whole.names
+    labels = zip(names.labels, names.values, strict=True)
+    rows = [("graph features", f"{names.width:,}", escape(in_words(names.features)))]
+    rows += [(f"  {escape(name)}", f"{len(v):,}", _some(v)) for name, v in labels]
+    return rows if names.features else []
 
 
 def _some(names: Sequence[str]) -> str:

@@ -43,15 +43,15 @@ def export(
     predictor = Predictor(model, "cpu")
     checkpoint = predictor.checkpoint
     graphs = made_up(checkpoint, CHECKED)
-    example = predictor.read(graphs[:RECORDED])
+    example = checkpoint.encoding.read(graphs[:RECORDED])
     if check is not None:
         graphs = reading.load_input(check, checkpoint.reading)[:CHECKED]
         if not len(graphs):
             raise LookHopsError(f"{check}: there are no graphs to check the file on.")
     with warnings_as_lines():
         graphs = predictor.read(graphs)
-    about = export_model(checkpoint, output, example)
-    found = compare(predictor, load_exported(output), graphs)
+        about = export_model(checkpoint, output, example)
+        found = compare(predictor, load_exported(output), graphs)
     if as_json:
         print_json({"file": str(output), **about, "check": {"data": graphs.name, **asdict(found)}})
     else:

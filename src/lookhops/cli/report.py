@@ -61,7 +61,7 @@ def report(
 
 def _as_trained(reading: Reading, stored: options.Reading, data: str) -> Reading:
     """What other sources do not take over from a model's reading, where nothing else was chosen."""
-    names = ["target", "task", "duplicates"]
+    names = ["target", "task", "duplicates", "features"]
     names += ["task_size", "task_seed"] if data.startswith("hops-") else []
     usual = options.AS_USUAL
     own = [name for name in names if getattr(reading, name) == getattr(usual, name)]

@@ -109,7 +109,7 @@ def train(
     with _workers(run.device) as workers:
         graphs = reading.load_to_learn(source)
         _say_molecules(graphs)
-        graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
+        graphs, plan = splitting.plan(source, graphs, protocol, seeds, reading)
         of_network |= not workers.alone or _is_of_networks(protocol, run)
         kind = "network" if of_network and model in (None, "recommended") else model
         learner, plan, information = _learner(kind, network, k, graphs, plan, run)

@@ -65,7 +65,7 @@ def tune(
 
     check_optuna()
     graphs = reading.load_to_learn(source)
-    graphs, plan = splitting.plan(graphs, protocol, seeds, reading, SEEDS)
+    graphs, plan = splitting.plan(source, graphs, protocol, seeds, reading, SEEDS)
     tell_remarks(graphs, plan)
     found = _tune(output, graphs, plan, search, device, overwrite, reading)
     if as_json:

@@ -18,6 +18,7 @@ from lookhops.encoding.columns import Columns, Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.columns import completed
+from lookhops.sources.rdkit.descriptors import is_descriptor
 
 #: Names of a number of edges that is their weight: it multiplies them, and is no feature.
 WEIGHTS = ("weight", "edge_weight")
@@ -84,6 +85,17 @@ class Encoding:
     def feature_names(self) -> tuple[str, ...]:
         """The features of whole graphs that the model reads: numbers, then labels."""
         return () if self.whole is None else self.whole.features
+
+    @property
+    def reads_molecules(self) -> bool:
+        """Whether the graphs were molecules."""
+        return self.featuriser.startswith("molecules")
+
+    @property
+    def descriptors(self) -> tuple[str, ...]:
+        """The features of whole graphs that RDKit computes."""
+        known = filter(is_descriptor, self.feature_names)
+        return tuple(known) if self.reads_molecules else ()
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -148,8 +148,8 @@ class Stack:
             node, edge = node + of_nodes, edge + of_edges
         if features.shape[-1]:
             handed = map(atoms, features, map(self._means_of_features, self.preprocessing))
-            of_atoms, features, of_graphs = map(torch.stack, zip(*handed, strict=True))
-            node, left = node + of_atoms, left + of_graphs
+            of_atoms, features = map(torch.stack, zip(*handed, strict=True))
+            node = node + of_atoms
         else:  # what another part of the answer may read
             features = left.new_zeros(*left.shape, len(atoms.names))
         if "fingerprint" in self.model.readings:

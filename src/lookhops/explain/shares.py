@@ -92,7 +92,7 @@ def explain_sum(
     node = (terms.nodes * weight[graph]).sum(1)
     node = node + over_neighbourhoods(graphs, _sum(terms.neighbourhoods, weight[graph]))
     features = _sum(terms.features, weight)
-    of_atoms, left, _ = atoms(features, terms.mean_features)
+    of_atoms, left = atoms(features, terms.mean_features)
     node, edge = node + of_atoms, node.new_zeros(graphs.num_edges)
     if terms.totals is not None and terms.mean_totals is not None:
         totals = _sum(terms.totals, weight)

@@ -15,7 +15,7 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds
 from lookhops.neighbourhoods import identities
 from lookhops.nn.whole import Fingerprint
-from lookhops.sources.rdkit.atom_parts import OF_EVERY_ATOM, atom_parts
+from lookhops.sources.rdkit.atom_parts import atom_parts
 
 #: Farther than this no difference is looked for.
 MOST_HOPS = 32
@@ -121,12 +121,10 @@ class AtomSpreading:
     :math:`m` in the training part, atom :math:`i` of :math:`n` has
 
     .. math::
-        \phi_i = \frac{\phi}{x - m} \Bigl(c_i - \frac{m}{n}\Bigr)
+        \phi_i = \phi \, \frac{c_i - m / n}{x - m}
 
-    of the share :math:`\phi` where every atom has a part, as of ``MolLogP``. Of others, as of
-    ``TPSA`` and ``fr_nitro``, it has :math:`\phi \, c_i / (x - m)`, and the graph as a whole the
-    rest: what an average molecule has is missing at no atom. Where no atom has a part, the share
-    stays with the descriptor.
+    of the share :math:`\phi`: what it adds beyond an even part of what an average molecule has.
+    Where no atom has any, the share stays with the molecule: no atom carries what others have.
 
     Args:
         graphs: The graphs; those without a SMILES have no atoms.
@@ -151,31 +149,23 @@ class AtomSpreading:
 
     def _add(self, column: int, graph: int, atoms: slice, part: Tensor, values: Tensor) -> None:
         if column not in self.columns:
-            parts, known = self.graph.double().zero_(), values.new_zeros(len(values)).bool()
+            parts, known = self.graph.double().zero_(), torch.zeros_like(self.size).bool()
             self.columns[column] = values[:, column], parts, known
         _, parts, known = self.columns[column]
         parts[atoms], known[graph] = part.to(parts), True
 
-    def __call__(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Shares of the nodes, of the features as far as they are left, and of graphs as wholes.
+    def __call__(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+        """Shares of the nodes, shape (n), and what the features keep, shape (g, f).
 
         Args:
             shares: Of the features of each graph, float64, shape (g, f).
             mean: Of each feature in the training part, shape (f).
-
-        Returns:
-            Shapes (n), (g, f) and (g).
         """
         node, left = torch.zeros_like(self.graph, dtype=shares.dtype), shares.clone()
-        whole = shares.new_zeros(len(shares))
         for column, (values, parts, known) in self.columns.items():
             apart = values - mean[column]
             carried = known & (apart.abs() > NEAREST)
             slope = torch.where(carried, shares[:, column] / apart, 0)
-            if self.names[column] in OF_EVERY_ATOM:
-                parts = parts - (mean[column] / self.size)[self.graph]
-            else:
-                whole -= slope * mean[column]
-            node += slope[self.graph] * parts
+            node += slope[self.graph] * (parts - (mean[column] / self.size)[self.graph])
             left[:, column] = torch.where(carried, 0, shares[:, column])
-        return node, left, whole
+        return node, left

@@ -14,7 +14,7 @@ from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs.features import BLANK, Features, Names, beside
-from lookhops.graphs.targets import PLAINLY, as_number, is_blank, meant_as_number
+from lookhops.graphs.targets import PLAINLY, are_dates, as_number, is_blank, meant_as_number
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -74,11 +74,12 @@ def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:
 
 
 def _could_be_feature(column: np.ndarray) -> bool:
-    """Whether a column varies, and is no text of which each graph has another."""
+    """Whether a column varies, and is no dates and no text of which each graph has another."""
     cells = [cell for cell in column.tolist() if not is_blank(cell)]
-    different = len(set(map(str, cells)))
-    text = column.dtype.kind not in "biuf"
-    return different > 1 and not (text and different > max(len(cells) // 2, 2))
+    different = set(map(str, cells))
+    if len(different) < 2 or column.dtype.kind in "biuf":
+        return len(different) > 1
+    return len(different) <= max(len(cells) // 2, 2) and not are_dates(different)
 
 
 def _targets(graphs: Graphs) -> list[str]:
@@ -110,8 +111,7 @@ def _named(graphs: Graphs, names: str | Iterable[str]) -> list[str]:
             known = [one for one in columns if one not in IDS]
             there = f"the columns are {listed(known)}" if known else "it has no columns"
             raise LookHopsError(
-                f"{graphs.name}: no column is called {name!r}, so it is no feature; {there} "
-                "(--features)."
+                f"{graphs.name}: no column called {name!r} can be a feature; {there} (--features)."
             )
         found[column] = None
     return list(found)

@@ -36,10 +36,19 @@ NUMBERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 KINDS = ("auto", "classes", *NUMBERS)
 #: No more cells than this are named in a sentence.
 SHOWN = 3
-#: Digits with separators, perhaps of a share.
-_GROUPED = re.compile(r"[+-]?\d[\d.,' \u00a0\u202f]*%?")
+#: Digits with separators, perhaps of a share, beyond a limit or with a unit.
+_GROUPED = re.compile(
+    r"[<>~≤≥≈]?=? ?[+-]?\d[\d.,' \u00a0\u202f]*"
+    r"(%|[°µμ][\w/^·-]{,7}|(?<=[ \u00a0\u202f])[a-zA-Z][\w/°^·-]{,7})?"
+)
 #: How to write what :func:`meant_as_number` knows.
-PLAINLY = "write 1200.5 for 1,200.50, 8.4 for 8,4 and 12 for 12%"
+PLAINLY = "write 1200.5 for 1,200.50, 8.4 for 8,4, 12 for 12%, 25 for 25 °C and 100 for >100"
+#: A day as people write it, perhaps with a time.
+_DATE = re.compile(
+    r"(\d{4}-\d\d-\d\d|\d{4}[./]\d\d?[./]\d\d?|\d\d?[.-]\d\d?[.-]\d{4}|\d\d?/\d\d?/(\d\d){1,2}"
+    r"|\d\d?[. -]+[A-Za-z]{3,9}[. -]+(\d\d){1,2})([ T]\d\d?:\d\d(:\d\d(\.\d+)?)?"
+    r"( ?(Z|UTC|AM|PM|[+-]\d\d(:?\d\d)?))?)?"
+)
 
 
 @dataclass(frozen=True)
@@ -81,11 +90,16 @@ def as_number(cell: Any) -> float | None:
 
 
 def meant_as_number(cell: Any) -> float | None:
-    """The digits of what people write for a number and Python does not read: 1,200.50, 8,4, 12%."""
+    """The digits of what people write for a number and Python does not read: 1,200.50, 25 °C."""
     text = str(cell)
-    if not _GROUPED.fullmatch(text) or not ("," in text or "%" in text):
+    if not _GROUPED.fullmatch(text) or not re.search(r"[,%°<>~≤≥≈=a-zA-Zµμ]", text):
         return None
-    return as_number(re.sub(r"[^\d+-]", "", text))
+    return as_number(re.sub(r"[^\d+-]", "", re.split(r"[%°a-zA-Zµμ]", text)[0]))
+
+
+def are_dates(cells: Iterable[Any]) -> bool:
+    """Whether all cells are days, in the ways that people write them."""
+    return all(_DATE.fullmatch(str(cell)) for cell in cells)
 
 
 def read_target(

@@ -10,6 +10,7 @@ from lookhops.core.paired import CONFIDENCE
 from lookhops.core.tables import Table, in_markdown
 from lookhops.core.words import NONE, counted, joined, percent, span, visible
 from lookhops.models.folder import learner_in
+from lookhops.sources.rdkit.descriptors import in_words
 from lookhops.tasks import Metric, Task
 from lookhops.tasks.metrics import COUNTED, RESAMPLES
 
@@ -74,6 +75,8 @@ def _data(config: Mapping[str, Any], task: Task) -> Iterator[tuple[str, str]]:
     yield "graphs", f"{counts['graphs']:,}, of {low:,} to {high:,} nodes"
     yield "nodes, edges", f"{counts['nodes']:,}, {counts['edges']:,}"
     yield "features of a node", f"{counts['features']:,}"
+    if (whole := config["encoding"].get("whole")) is not None:
+        yield "features of a graph", in_words([*whole["numbers"], *whole["labels"]])
     if counts["class_counts"] and len(counts["class_names"]) <= SHOWN_NAMES:
         pairs = zip(counts["class_names"], counts["class_counts"], strict=True)
         yield "graphs of each class", ", ".join(f"{name}: {count:,}" for name, count in pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,9 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
+from lookhops.encoding import ReadOtherwise
 from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners import Fitted, FittedNetwork
@@ -24,6 +27,7 @@ from lookhops.models.embedding import BITS, Embeddings, folded
 from lookhops.models.neighbours import MOST_NEIGHBOURS, Neighbours
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
+from lookhops.sources.rdkit.descriptors import rdkit_version
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.training.device import choose_device
 from lookhops.training.inputs import MemberInputs
@@ -71,7 +75,24 @@ class Predictor:
 
     def read(self, graphs: Graphs) -> Graphs:
         """The graphs in the columns that the model was trained on; others are refused."""
+        if self._other_rdkit:
+            warnings.warn(self._other_rdkit, ReadOtherwise, stacklevel=2)
         return self.encoding.read(graphs)
+
+    @cached_property
+    def _other_rdkit(self) -> str:
+        """Which descriptors another version of RDKit computes otherwise, in a sentence."""
+        checkpoint, names = self.checkpoint, self.encoding.descriptors
+        then = checkpoint.config["versions"].get("rdkit")
+        if not names or checkpoint.reference is None or then in (None, rdkit_version()):
+            return ""
+        if not (changed := checkpoint.reference.computed_otherwise(names)):
+            return ""
+        return (
+            f"{checkpoint.folder}: RDKit {rdkit_version()} gives other values of {listed(changed)} "
+            f"than RDKit {then}, with which the model was trained: answers may be off; install "
+            "that version, or train again."
+        )
 
     def whole(self, graphs: Graphs) -> PreparedGraphs:
         """The graphs as the model reads them, and what it needs to know of each of them."""

@@ -14,6 +14,7 @@ from lookhops.graphs import Graphs
 from lookhops.models.neighbours import Known
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
 from lookhops.neighbourhoods.similarity import sample
+from lookhops.sources.rdkit.descriptors import reference_values
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.randomness import FINAL
@@ -40,6 +41,8 @@ class Reference:
         scores: For each seed and target, how far the truth of its validation graphs is from its
             answers (:mod:`lookhops.tasks.conformal`).
         known: Names and targets of the graphs in the index; none in an older folder.
+        descriptors: Those that it reads, of a few molecules as RDKit computed them, shape
+            (molecules, names); none where it reads none.
     """
 
     train: Tensor
@@ -48,6 +51,7 @@ class Reference:
     limit: float
     scores: Mapping[int, Sequence[Array]]
     known: Known | None = None
+    descriptors: Tensor | None = None
 
     @classmethod
     def of(
@@ -57,6 +61,7 @@ class Reference:
         splits: Sequence[Split],
         scores: Mapping[int, Sequence[Array]],
         ignores_edges: bool = False,
+        descriptors: Sequence[str] = (),
     ) -> Reference:
         """What is kept of the graphs of a training.
 
@@ -67,6 +72,7 @@ class Reference:
             scores: Of each seed and target.
             ignores_edges: Whether the model looks at nothing that edges carry: then graphs are
                 alike whatever they carry.
+            descriptors: Names of RDKit's descriptors that it reads.
         """
         graphs = graphs.to("cpu")
         hashes = content_hashes(graphs)
@@ -82,7 +88,16 @@ class Reference:
             _limit(graphs, splits[:LEARNT_FROM]),
             scores,
             Known.of(graphs, task, indexed),
+            torch.from_numpy(reference_values(descriptors)) if descriptors else None,
         )
+
+    def computed_otherwise(self, descriptors: Sequence[str]) -> list[str]:
+        """Which of the descriptors that it reads RDKit computes otherwise today."""
+        if self.descriptors is None or self.descriptors.shape[1] != len(descriptors):
+            return []
+        then, now = self.descriptors.numpy(), reference_values(descriptors)
+        same = np.isclose(then, now, rtol=1e-4, atol=1e-6, equal_nan=True).all(0)
+        return [name for name, is_same in zip(descriptors, same, strict=True) if not is_same]
 
     def scores_of(self, seed: int) -> Sequence[Array]:
         """Those of a seed, for each target; empty where there are none.
@@ -112,6 +127,7 @@ class Reference:
             "offsets": self.index.offsets,
             "limit": torch.tensor(self.limit, dtype=torch.float64),
             **({} if self.known is None else self.known.tensors()),
+            **({} if self.descriptors is None else {"descriptors": self.descriptors}),
             **{
                 f"{SCORES}{seed}.{target}": torch.from_numpy(values)
                 for seed, each in self.scores.items()
@@ -128,7 +144,8 @@ class Reference:
         for seed, target in sorted((int(seed), int(target)) for seed, target in own):
             scores.setdefault(seed, []).append(tensors[f"{SCORES}{seed}.{target}"].numpy())
         limit, known = float(tensors["limit"]), Known.from_tensors(tensors, len(index), task)
-        return cls(tensors["train"], tensors["val"], index, limit, scores, known)
+        descriptors = tensors.get("descriptors")
+        return cls(tensors["train"], tensors["val"], index, limit, scores, known, descriptors)
 
 
 def _all(parts: Sequence[Tensor]) -> Tensor:

@@ -42,6 +42,7 @@ from lookhops.runs.record import (
     versions,
 )
 from lookhops.sources.graph_counts import graph_counts
+from lookhops.sources.rdkit.descriptors import rdkit_version
 from lookhops.tasks import Calibration, Task
 from lookhops.training.randomness import FINAL
 from lookhops.training.runs import NotFinite, Run
@@ -99,8 +100,9 @@ def save_model(
         for run in runs
         if run.predictions  # else its training was stopped before its time
     }
-    ignores_edges, parts = learner_in(settings).ignores_edges, [run.split for run in every]
-    reference = Reference.of(graphs, task, parts, scores, ignores_edges)
+    learner, splits = learner_in(settings), [run.split for run in every]
+    descriptors = learner.encoding(graphs).descriptors
+    reference = Reference.of(graphs, task, splits, scores, learner.ignores_edges, descriptors)
     written = {
         WEIGHTS: pack_tensors(_weights(every, task), {"format": FORMAT}),
         HISTORY: history_csv(runs).encode(),
@@ -145,11 +147,13 @@ def _about(
         "commonest": _commonest([final] if final else runs, graphs, task),
         "command": provenance.command,
     }
+    descriptors = learner_in(settings).encoding(graphs).descriptors
+    computed_by = {"rdkit": rdkit_version()} if descriptors else {}
     return {
         "format": FORMAT,
         **settings,
         "task": task.to_dict(),
-        "versions": versions(),
+        "versions": versions() | computed_by,
         "machine": asdict(Machine.here(device)),
         "members": {str(run.seed): len(run.networks) for run in runs},
         "facts": graph_counts(graphs),
@@ -184,8 +188,11 @@ def _as_read(reading: Reading, graphs: Graphs) -> Reading:
     """A reading that also says which features of these graphs are categories and which numbers.
 
     A later table is then read in the same way, although its values alone may look otherwise: of a
-    few graphs a column of whole numbers has few.
+    few graphs a column of whole numbers has few. Where all columns were features, these are named.
     """
+    read = [name for name in graphs.whole.names.features if name in graphs.columns]
+    if reading.features is not None and not any("," in name for name in read):
+        reading = replace(reading, features=",".join(read) or None)
     if graphs.featuriser:
         return reading
     labels = {*graphs.nodes.label_names, *graphs.edges.label_names}

@@ -12,11 +12,11 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current
 from lookhops.core.words import agreeing, counted
+from lookhops.graphs.features import BLANK
 from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.batching import Batcher, Watcher
 from lookhops.serve.bodies import Refused
-from lookhops.sources.rdkit.descriptors import is_descriptor
 
 #: Seconds between two looks at the folders.
 LOOK_EVERY = 1.0
@@ -45,22 +45,22 @@ class ServedModel:
     @property
     def reads_molecules(self) -> bool:
         """Whether it was trained on molecules."""
-        return self.predictor.checkpoint.encoding.featuriser.startswith("molecules")
+        return self.predictor.encoding.reads_molecules
 
     @property
     def features(self) -> list[dict[str, Any]]:
         """The features of whole graphs that a question must bring: names, and values of labels.
 
-        Descriptors are computed, not asked for.
+        Descriptors are computed, not asked for; any feature may be left blank.
         """
-        whole, molecules = self.predictor.encoding.whole, self.reads_molecules
+        encoding = self.predictor.encoding
+        whole, computed = encoding.whole, {*encoding.descriptors}
         if whole is None or whole.are_unknown:
             return []
-        numbers = [name for name in whole.numbers if not (molecules and is_descriptor(name))]
-        labels = zip(whole.labels, map(list, whole.values), strict=True)
+        labels = zip(whole.labels, whole.values, strict=True)
         return [
-            *({"name": name} for name in numbers),
-            *({"name": name, "values": values} for name, values in labels),
+            *({"name": name} for name in whole.numbers if name not in computed),
+            *({"name": name, "values": [v for v in own if v != BLANK]} for name, own in labels),
         ]
 
     def reload(self) -> bool:

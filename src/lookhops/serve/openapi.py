@@ -118,7 +118,7 @@ def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
         if model.reads_molecules:
             asked["SMILES"] = {"smiles": list(MOLECULES.values()), "ids": list(MOLECULES)}
             if features := model.features:
-                values = {one["name"]: one.get("values", [0.5])[0] for one in features}
+                values = {one["name"]: [*one.get("values", [0.5]), None][0] for one in features}
                 asked["SMILES"]["features"] = {n: [v] * len(MOLECULES) for n, v in values.items()}
         elif encoding.by_name and _named(encoding.nodes) and _named(encoding.edges):
             about = {} if encoding.whole is None else _features(encoding.whole)

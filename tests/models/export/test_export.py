@@ -142,15 +142,17 @@ def test_onnx_and_the_example_that_needs_nothing_else(tmp_path, monkeypatch, cap
 
 
 def write_flows(folder: Path, rows: str) -> None:
-    """Tables of small graphs with kinds of nodes, some blank, and amounts on the edges."""
+    """Tables of small graphs with kinds of nodes, amounts on edges, and columns, some blank."""
     folder.mkdir()
-    edges, nodes, graphs = ["graph,source,target,amount"], ["graph,node,kind"], ["graph,label"]
+    edges, nodes = ["graph,source,target,amount"], ["graph,node,kind"]
+    graphs = ["graph,label,depth,site"]
     for graph in range(24):
         edges += [f"g{graph},{row},{(graph + i) % 5 + 0.5}" for i, row in enumerate(rows.split())]
         nodes += [
             f"g{graph},{node},{kind}" for node, kind in zip("abc", ("x", "y", ""), strict=True)
         ]
-        graphs.append(f"g{graph},{('odd', 'even')[graph % 2]}")
+        depth, site = (graph / 7 if graph % 3 else ""), ("", "north", "south")[graph % 5 % 3]
+        graphs.append(f"g{graph},{('odd', 'even')[graph % 2]},{depth},{site}")
     for name, lines in (("edges", edges), ("nodes", nodes), ("graphs", graphs)):
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
@@ -163,7 +165,7 @@ def test_the_example_puts_edges_in_as_predict_does(lookhops, tmp_path, monkeypat
     for name, rows in tables.items():
         write_flows(tmp_path / name, rows)
     options = "--epochs 1 --hidden 4 --layers 2 --k 1 --conv gcn --pool none --edges use --seeds 1,"
-    options += " --totals --device cpu" + (" --directed" if directed else "")
+    options += " --totals --features all --device cpu" + (" --directed" if directed else "")
     model, file = tmp_path / "model", tmp_path / "model.onnx"
     code, _, err = lookhops("train", tmp_path / "one way", "-o", model, *options.split())
     assert code == 0, err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.reading import GraphReader
+from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol, parse_seeds, parse_split
 from lookhops.core.words import agreeing
@@ -37,6 +39,7 @@ class SplitSource:
 
     def plan(
         self,
+        source: str,
         graphs: Graphs,
         protocol: Protocol,
         seeds: str | None,
@@ -51,7 +54,7 @@ class SplitSource:
         from lookhops.sources.splits import SplitPlan, read_splits
         from lookhops.sources.splits.given import with_test_set
 
-        graphs = _features(graphs, reading, parse_split(protocol.split)[1])
+        graphs = _features(source, graphs, reading, parse_split(protocol.split)[1])
         if self.splits is not None:
             if self.test is not None or protocol.folds or protocol.split != "auto":
                 raise LookHopsError("--splits says all: leave out --split, --folds and --test.")
@@ -69,23 +72,25 @@ class SplitSource:
         return graphs, plan
 
 
-def _features(graphs: Graphs, reading: GraphReader, split: str) -> Graphs:
+def _features(source: str, graphs: Graphs, reading: GraphReader, split: str) -> Graphs:
     """The graphs without the column of the split as a feature, where all were asked for.
 
-    Where none was, a line says which columns could be features.
+    A line says which columns are features then, or which could be where none was named.
     """
     from lookhops.graphs.columns import ALL, possible_features
     from lookhops.sources.loading import BUNDLED
 
     if reading.features is None:
         names = possible_features(graphs, but=[split])
-        if names and graphs.name not in BUNDLED:  # of which one is the target in other words
-            shown = ",".join(names[:SHOWN])
+        if names and source not in BUNDLED:  # of which one is the target in other words
+            shown = shlex.quote(",".join(names[:SHOWN]))
             more = f" ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
             which = agreeing(len(names), "a column is", f"{len(names)} columns are")
             print_line(f"{which} not read; as features: --features {shown}{more}", err)
     elif reading.features.strip().lower() == ALL:
-        return replace(graphs, whole=graphs.whole.without([split]))
+        graphs = replace(graphs, whole=graphs.whole.without([split]))
+        read = [name for name in graphs.whole.names.features if name in graphs.columns]
+        print_line(f"columns that are features: {listed(read) if read else 'none'}", err)
     return graphs
 
 

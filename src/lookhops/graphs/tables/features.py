@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Reading, names_in
 from lookhops.graphs.features import BLANK, Features
 from lookhops.graphs.tables.table import Table, holds_decimals
-from lookhops.graphs.targets import PLAINLY, meant_as_number
+from lookhops.graphs.targets import PLAINLY, are_dates, meant_as_number
 
 #: A column of whole numbers with at most so many different ones is one of categories.
 FEW_NUMBERS = 10
@@ -24,10 +23,6 @@ FEW_NUMBERS = 10
 MANY_TEXTS = 1000
 #: Of a column of text, the share that must be numbers for the others to look like mistakes.
 MOSTLY = 0.9
-#: A day, perhaps with a time: the form that sorts.
-ISO_DATE = re.compile(
-    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|UTC|[+-]\d\d(:?\d\d)?))?)?"
-)
 
 
 def table_features(
@@ -138,7 +133,7 @@ def _categories(table: Table, name: str, told: bool) -> tuple[np.ndarray, tuple[
 def _check_texts(table: Table, name: str, codes: np.ndarray, texts: list[str]) -> None:
     """Refuse texts that are no categories, and a column of numbers in which a few are text."""
     known = codes[codes >= 0]
-    if len(known) and all(map(ISO_DATE.fullmatch, texts)):
+    if len(known) and are_dates(texts):
         raise _NoCategories("dates")
     is_number = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna()
     numbers = is_number.to_numpy()[known]

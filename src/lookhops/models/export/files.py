@@ -79,6 +79,7 @@ def describe(checkpoint: Checkpoint, model: ExportedModel) -> dict[str, Any]:
         "lookhops": __version__,
         "trained_on": checkpoint.config["data"]["name"],
         "featuriser": checkpoint.encoding.featuriser,
+        **({"rdkit": rdkit} if (rdkit := checkpoint.config["versions"].get("rdkit")) else {}),
         "directed": checkpoint.reading.directed,
         "inputs": list(model.inputs.names),
         **model.inputs.about(),

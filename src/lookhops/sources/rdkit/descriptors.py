@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 from lookhops.core.arrays import Array
+from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
+from lookhops.core.words import counted
 
 #: What ``descriptors`` may be: those that are cheap, all that RDKit has, or none.
 CHOICES = ("fast", "all", "none")
@@ -29,11 +32,33 @@ SPEEDS = _speeds()
 #: Those that take at most about 0.02 ms a molecule on one core, 0.7 ms together; the others
 #: (``qed``, ``BertzCT``, EState extremes, ...) take 3 ms. Measured on 300 drug-like molecules.
 FAST = tuple(name for name, speed in SPEEDS.items() if speed == "fast")
+#: Molecules by which a model knows whether another version of RDKit computes other values.
+REFERENCES = (
+    "CC(=O)Oc1ccccc1C(=O)O",
+    "CN1CCC[C@H]1c1cccnc1",
+    "O=S(=O)(Nc1ccc(Cl)cc1)c1cccc(C(F)(F)F)c1[N+](=O)[O-]",
+    "OC[C@H]1O[C@@H](n2cnc3c(N)ncnc32)[C@H](O)[C@@H]1OP(=O)(O)O",
+    "[Na+].[O-]C(=O)C1CC2CCC1(C#N)O2",
+    "CC1(C)S[C@@H]2[C@H](NC(=O)Cc3ccccc3)C(=O)N2[C@H]1C(=O)O",
+    "CN1C(=O)CN=C(c2ccccc2)c2cc(Cl)ccc12",
+    "COc1cc2c(cc1O)CC1N(C)CCc3c1c-2c[nH]3",
+    "C=CCC1(CCCCCC)C(=O)NC(=O)NC1=O",
+    "C#CCN1CCN(CC1)C(=N)NN=Cc1ccc(C=O)o1",
+    "C[N+](C)(C)CCOC(=O)C1OC12CCSC2",
+)
 
 
 def is_descriptor(name: str) -> bool:
     """Whether a feature is one of RDKit's descriptors, by its name."""
     return name in SPEEDS
+
+
+def in_words(features: Sequence[str]) -> str:
+    """Names of features, of which those of descriptors are counted."""
+    named = [name for name in features if not is_descriptor(name)]
+    if (count := len(features) - len(named)) > 0:
+        named.insert(0, f"{counted(count, 'descriptor')} of RDKit")
+    return listed(named)
 
 
 def descriptor_names(choice: str = "fast") -> tuple[str, ...]:
@@ -58,6 +83,22 @@ def descriptors_of(molecule: Any, names: Sequence[str]) -> Array:
     functions = _functions()
     values = np.array([_value(functions[name], molecule) for name in names])
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).clip(-LARGEST, LARGEST)
+
+
+def reference_values(names: Sequence[str]) -> Array:
+    """Descriptors of :data:`REFERENCES`, float64, shape (molecules, names), NaN where unknown."""
+    from rdkit.Chem import MolFromSmiles
+
+    known = [name for name in names if name in _functions()]
+    values = np.full((len(REFERENCES), len(names)), np.nan)
+    place = [names.index(name) for name in known]
+    values[:, place] = [descriptors_of(MolFromSmiles(smiles), known) for smiles in REFERENCES]
+    return values
+
+
+def rdkit_version() -> str:
+    """The version of RDKit that is installed."""
+    return version("rdkit")
 
 
 @cache
