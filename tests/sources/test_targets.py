@@ -4,6 +4,7 @@ import pytest
 
 from lookhops import Graphs, LookHopsError, Target, load
 from lookhops.core.options import AS_USUAL, Reading
+from lookhops.graphs.targets import PLAINLY
 from lookhops.sources.targets import parse_task, target_sentences
 from molecule_sets import message, written
 
@@ -59,9 +60,9 @@ def test_a_few_texts_among_many_numbers_are_named(tmp_path):
         rows = "".join(f"C,{cell}\n" for cell in cells)
         path = written(tmp_path, "set.csv", f"smiles,{name}\n{rows}")
         assert message(load, path, target=name) == (
-            f"{name!r}: 115 of 119 values are numbers, but not '>9.0' ({path}, line 22), 'ND' "
-            f"({path}, line 43), '-' ({path}, line 62) and 1 more; mend them, leave them blank, or "
-            "learn all as classes (--task classes)."
+            f"{name!r}: 116 of 119 values look like numbers, but cannot all be read: 'ND' ({path}, "
+            f"line 43), '-' ({path}, line 62), '?' ({path}, line 82) and 1 more; mend them "
+            f"({PLAINLY}), leave them blank, or learn all as classes (--task classes)."
         )
         said = message(load, path, target=name, task="numbers")
         assert said.startswith(f"{path}, line 22: '>9.0' of {name!r} is not a finite number")

@@ -52,8 +52,9 @@ def test_shapes_do_not_depend_on_the_batch(told, pool, edges, monkeypatch):
     architecture = Architecture(pool=pool, hidden=8, layers=3, edges=edges)
     engine = CASES.stack(told, architecture, exactly(seeds=(11, 22), batch_size=20))
     engine.feed.gatherer.room_for_links = True  # as on a GPU
-    plan = engine._shuffled(1)
-    engine._reserve(plan)
+    engine._plan_ahead(1)
+    _, plan, needed = engine.ahead
+    engine._reserve(plan, needed)
     engine.orders["train"].copy_(plan)
     assert engine._recordable
     seen = []
@@ -77,7 +78,8 @@ def test_with_room_for_links_members_train_as_they_do_alone(told, edges):
 def test_large_graphs_are_not_recorded(noisy, monkeypatch):
     architecture = Architecture(pool="asap", hidden=8, layers=2)
     engine = CASES.stack(noisy, architecture, exactly(seeds=(11, 22)))
-    engine._reserve(engine._shuffled(1))
+    engine._plan_ahead(1)
+    engine._reserve(*engine.ahead[1:])
     assert keeps_shapes(engine.model, engine.capacity, 2)
     room = 2 * engine.capacity.nodes * int(engine.nodes.max())
     monkeypatch.setattr(capacity, "MOST_PAIRS", room - 1)

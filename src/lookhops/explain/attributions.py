@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.explain.attribution import Attribution, GraphPart, paired
 from lookhops.explain.drawing.shares import with_edges
@@ -160,6 +161,12 @@ def attribute(
             a GPU; on the CPU it gains nothing. The numbers are the same within rounding, which may
             decide which of several equal nodes is read as the largest.
     """
+    learner = predictor.checkpoint.learner
+    if not learner.explains:
+        raise LookHopsError(
+            f"{predictor.checkpoint.folder}: {learner.name} cannot be explained; train with "
+            "--model gp, network or blend."
+        )
     number, head = find_head(predictor.checkpoint.task, target)
     answers = predictor.predict(graphs)
     whole = predictor.whole(graphs)
