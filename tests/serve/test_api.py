@@ -15,7 +15,7 @@ import pytest
 from lookhops.core.options.limits import Limits
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
-from lookhops.serve.openapi import example_bodies
+from lookhops.serve.bodies import example_bodies
 from lookhops.sources.loading import load
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O"]

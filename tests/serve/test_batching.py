@@ -8,8 +8,8 @@ import pytest
 
 from lookhops.core.errors import LookHopsError
 from lookhops.models.predictor import Predictor
-from lookhops.serve import batching
-from lookhops.serve.batching import Batcher
+from lookhops.serve import models
+from lookhops.serve.models import Batcher
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 
@@ -70,7 +70,7 @@ def test_other_coverages_and_large_sets_are_other_batches(predictor, questions, 
     for answers, graphs, coverage in zip(found, questions, coverages, strict=True):
         same(answers, predictor.predict(graphs, coverage))
     batches.clear()
-    monkeypatch.setattr(batching, "BATCH_NODES", 8)  # of 3, 9, 4 and 4 nodes
+    monkeypatch.setattr(models, "BATCH_NODES", 8)  # of 3, 9, 4 and 4 nodes
     together(batcher, *(batcher.predict(predictor, one, 0.9) for one in questions))
     assert batches == [(1, 1), (1, 2), (2, 2)]
     batcher.close()

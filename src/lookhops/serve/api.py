@@ -1,38 +1,61 @@
-"""The API for programs: every path under ``/v1``."""
+"""The API for programs: every path under ``/v1``, and the way from a request to its graphs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Generic
 
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from lookhops.core.errors import LookHopsError
+from lookhops.core.options.limits import Limits
 from lookhops.explain import Attribution, attribute
 from lookhops.explain.attribution import common_limit
 from lookhops.explain.drawing.shares import draw_shares
 from lookhops.models.answers import answer_csv, answer_records
-from lookhops.serve import bodies, openapi
-from lookhops.serve.bodies import Refused
-from lookhops.serve.inputs import Asked, safe_name
-from lookhops.serve.models import ServedModel
-from lookhops.serve.service import CSV, JSON, Service, chunks, wants_csv
+from lookhops.serve import bodies
+from lookhops.serve.bodies import FILES, B, Refused, too_large
+from lookhops.serve.inputs import (
+    Asked,
+    Readers,
+    read_file,
+    read_smiles,
+    safe_name,
+    without_folder,
+    write_node_link,
+    write_tables,
+)
+from lookhops.serve.jobs import Jobs
+from lookhops.serve.models import Models, ServedModel, version_of
 from lookhops.tasks.conformal import COVERAGE
 
+JSON, CSV = "application/json", "text/csv"
+#: Threads that read the graphs of requests.
+READERS = 2
+#: A body that is larger than allowed is received all the same up to so many times the limit.
+DROPPED = 10
 #: Graphs that are explained at a time.
 AT_A_TIME = 4
 
 
 def routes(service: Service) -> APIRouter:
     """The paths under ``/v1``."""
-    router = APIRouter(prefix="/v1", responses=openapi.REFUSALS)
+    router = APIRouter(prefix="/v1", responses=bodies.REFUSALS)
 
     @router.get(
-        "/models", summary="The models", **openapi.answers(list[dict[str, Any]], "Each model.")
+        "/models",
+        summary="The models",
+        response_model=list[dict[str, Any]],
+        response_description="Each model.",
     )
     async def models() -> Response:
         return JSONResponse([model.about() for model in service.models.by_name.values()])
@@ -45,9 +68,16 @@ def routes(service: Service) -> APIRouter:
 def _graph_routes(router: APIRouter, service: Service) -> None:
     """Graphs that come with the request."""
     served = list(service.models.by_name.values())
-    described = partial(openapi.graphs_path, models=served)
 
-    @router.post("/predict", summary="Answers to graphs", **described(bodies.Predict))
+    @router.post(
+        "/predict",
+        summary="Answers to graphs",
+        response_model=bodies.Answers,
+        response_description="An answer for each row of the input; as a table where that is "
+        "accepted (`Accept: text/csv`), or where a table was sent.",
+        responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
+        openapi_extra=bodies.described(bodies.Predict, served),
+    )
     async def predict(
         request: Request,
         model: str | None = None,
@@ -65,18 +95,29 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
                 return Response(table, media_type=CSV)
         return got.answer(answers=answer_records(asked.given, answers))
 
-    @router.post("/explain", summary="What the answers rest on", **described(bodies.Explain))
+    @router.post(
+        "/explain",
+        summary="What the answers rest on",
+        response_model=bodies.Explanations,
+        response_description="The explanations.",
+        openapi_extra=bodies.described(bodies.Explain, served),
+    )
     async def explain(
         request: Request, model: str | None = None, target: str | None = None
     ) -> Response:
         async with service.receive(request, bodies.Explain, model=model, target=target) as got:
-            asked, said = got.asked, got.body
-            chosen = graphs_of(asked, said.rows)
-            service.check_explained(asked.graphs, chosen)
-            found = await explanations(got.model, asked, chosen, said.target)
+            chosen = got.asked.numbers(got.body.rows)
+            service.check_explained(got.asked, chosen)
+            found = await explanations(got.model, got.asked, chosen, got.body.target)
         return got.answer(explanations=found)
 
-    @router.post("/embed", summary="Graphs as vectors", **described(bodies.Embed))
+    @router.post(
+        "/embed",
+        summary="Graphs as vectors",
+        response_model=bodies.Vectors,
+        response_description="The vectors.",
+        openapi_extra=bodies.described(bodies.Embed, served),
+    )
     async def embed(
         request: Request, model: str | None = None, bits: int | None = None
     ) -> Response:
@@ -95,8 +136,16 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
 def _job_routes(router: APIRouter, service: Service) -> None:
     """Large files."""
     jobs = service.jobs
+    content = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
-    @router.post("/jobs", summary="Answers to a file", **openapi.JOB)
+    @router.post(
+        "/jobs",
+        summary="Answers to a file",
+        status_code=HTTPStatus.ACCEPTED,
+        response_model=bodies.JobState,
+        response_description="The job, which has begun.",
+        openapi_extra={"requestBody": {"required": True, "content": content}},
+    )
     async def new_job(
         request: Request,
         name: str,
@@ -118,16 +167,25 @@ def _job_routes(router: APIRouter, service: Service) -> None:
         jobs.start(job)
         return JSONResponse(job.about(), HTTPStatus.ACCEPTED)
 
-    state = openapi.answers(bodies.JobState, "Its state.")
-
-    @router.get("/jobs/{key}", summary="How far a job is", **state)
+    @router.get(
+        "/jobs/{key}",
+        summary="How far a job is",
+        response_model=bodies.JobState,
+        response_description="Its state.",
+    )
     async def job_state(key: str) -> Response:
         return JSONResponse(jobs.named(key).about())
 
-    @router.get("/jobs/{key}/result", summary="A job's answers, when it is done", **openapi.RESULT)
+    @router.get(
+        "/jobs/{key}/result",
+        summary="A job's answers, when it is done",
+        response_model=bodies.Answers,
+        response_description="A table, or the records of the first `limit` rows (`Accept: "
+        "application/json`).",
+    )
     async def job_result(request: Request, key: str, limit: int | None = None) -> Response:
         if limit is not None and limit < 0:
-            raise Refused(HTTPStatus.BAD_REQUEST, f"limit must be at least 0, not {limit}.")
+            raise LookHopsError(f"limit must be at least 0, not {limit}.")
         job = await jobs.named(key).finished()
         if wants_csv(request, otherwise=True):
             return FileResponse(job.csv, media_type=CSV, filename=f"{job.path.stem}-answers.csv")
@@ -143,24 +201,6 @@ def _job_routes(router: APIRouter, service: Service) -> None:
 # -------------------------------------------------------------------- explanations
 
 
-def graphs_of(asked: Asked, rows: Sequence[int] | None) -> list[int]:
-    """The numbers of the graphs that were read from some rows of the input; by default all."""
-    skipped = {row.row: row.reason for row in asked.given.skipped}
-    total = len(asked.graphs) + len(skipped)
-    if rows is None:
-        return list(range(len(asked.graphs)))
-    found = []
-    kept = [row for row in range(total) if row not in skipped]
-    number = {row: i for i, row in enumerate(kept)}
-    for row in rows:
-        if not 0 <= row < total:
-            raise LookHopsError(f"There is no row {row}: the input has {total}, from 0.")
-        if row in skipped:
-            raise LookHopsError(f"Row {row} gave no graph: {skipped[row]}.")
-        found.append(number[row])
-    return found
-
-
 async def explanations(
     model: ServedModel, asked: Asked, chosen: Sequence[int], target: str | None
 ) -> list[dict[str, Any]]:
@@ -173,9 +213,166 @@ async def explanations(
         part = asked.graphs.select(chosen[start : start + AT_A_TIME])
         shares = await model.batcher.call(partial(attribute, asked.predictor, part, target))
         found += [shares[number] for number in range(len(shares))]
-    return await asyncio.to_thread(_records, found)
+
+    def records() -> list[dict[str, Any]]:
+        limit = common_limit(found)
+        return [{**one.as_json(), "picture": draw_shares(one, limit, one.unit)} for one in found]
+
+    return await asyncio.to_thread(records)
 
 
-def _records(found: Sequence[Attribution]) -> list[dict[str, Any]]:
-    limit = common_limit(found)
-    return [{**one.as_json(), "picture": draw_shares(one, limit, one.unit)} for one in found]
+# -------------------------------------------------------------------- requests
+
+
+@dataclass(frozen=True, eq=False)
+class Received(Generic[B]):
+    """A request that was read: the type of its content, what it says, and the graphs."""
+
+    kind: str
+    body: B
+    model: ServedModel
+    asked: Asked
+
+    def answer(self, **content: Any) -> JSONResponse:
+        """What is answered, between who answers and the notes on the graphs."""
+        who = {"model": self.model.name, "version": version_of(self.asked.predictor)}
+        return JSONResponse({**who, **content, "notes": self.asked.notes})
+
+
+@dataclass(eq=False)
+class Service:
+    """All that requests are answered with."""
+
+    models: Models
+    limits: Limits
+    jobs: Jobs
+    readers: Readers = field(default_factory=lambda: Readers(READERS, "reader"))
+
+    @asynccontextmanager
+    async def receive(
+        self, request: Request, body: type[B], **query: Any
+    ) -> AsyncIterator[Received[B]]:
+        """A request, while the file that it may be lies in a folder; given up after some time.
+
+        ``query`` are the parameters of the address; what the JSON says comes before them.
+        """
+        try:
+            async with asyncio.timeout(self.limits.max_seconds):
+                kind = content_type(request)
+                content = [chunk async for chunk in chunks(request, self.limits.max_body)]
+                with TemporaryDirectory(prefix="lookhops-") as folder:
+                    read = await self._read(kind, b"".join(content), body, query, Path(folder))
+                    with without_folder(read.model.folder.parent):
+                        yield read
+        except TimeoutError as error:
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"It took over {self.limits.max_seconds:g} s; send fewer graphs, or a job.",
+            ) from error
+
+    async def _read(
+        self, kind: str, content: bytes, body: type[B], query: Mapping[str, Any], folder: Path
+    ) -> Received[B]:
+        given = {name: value for name, value in query.items() if value is not None}
+        said = bodies.read_body(body, _with_query(content, given) if kind == JSON else given)
+        said.check(is_file=kind != JSON)
+        model = self.models.named(said.model)
+        if said.job is not None:
+            job = await self.jobs.named(said.job).finished()
+            assert job.asked is not None
+            return Received(kind, said, job.model, job.asked)
+        self._check_count(len(said.smiles or said.graphs or ()))
+        if said.smiles is not None:
+            asked = await self.readers.read(
+                read_smiles, model.predictor, said.smiles, said.ids, said.features
+            )
+        else:
+            if said.graphs is not None:
+                path = write_node_link(folder, said.graphs)
+            elif said.tables is not None:
+                path = write_tables(folder, said.tables.model_dump(exclude_none=True))
+            else:
+                path = folder / FILES[kind]
+                path.write_bytes(content)
+            asked = await self.readers.read(read_file, model.predictor, path)
+        self._check_count(len(asked.graphs))
+        nodes, most = asked.graphs.num_nodes, self.limits.max_nodes
+        if nodes > most:
+            raise too_large(
+                f"{nodes:,} nodes are more than the {most:,} of one request; send fewer graphs at "
+                "a time."
+            )
+        return Received(kind, said, model, asked)
+
+    def _check_count(self, graphs: int) -> None:
+        most = self.limits.max_graphs
+        if graphs > most:
+            raise too_large(
+                f"{graphs:,} graphs are more than the {most:,} of one request; send them as a job."
+            )
+
+    def check_explained(self, asked: Asked, chosen: Sequence[int]) -> None:
+        """Refuse more graphs or nodes than one request may have explained."""
+        if len(chosen) > self.limits.max_explained:
+            raise too_large(
+                f"{len(chosen):,} graphs are more than the {self.limits.max_explained:,} that one "
+                "request may have explained; choose some with rows."
+            )
+        nodes = int(asked.graphs.nodes_per_graph[list(chosen)].sum())
+        if nodes > self.limits.max_nodes:
+            raise too_large(f"{nodes:,} nodes are more than the {self.limits.max_nodes:,} allowed.")
+
+    async def close(self) -> None:
+        """End all threads and workers, when what was asked is answered."""
+        await self.jobs.close()
+        await asyncio.to_thread(self.models.close)
+        await asyncio.to_thread(self.readers.close)
+
+
+async def chunks(request: Request, most: float) -> AsyncIterator[bytes]:
+    """The body of a request piece by piece; refused beyond so many MB.
+
+    Of a body that is too large the rest is received and dropped, within reason: many a program
+    reads the answer only when it has sent all it has.
+    """
+    limit, size = int(most * 1e6), 0
+    refusal = too_large(f"The body has more than {most:g} MB; send less, or a file as a job.")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > DROPPED * limit:
+        raise refusal
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size <= limit:
+            yield chunk
+        elif size > DROPPED * limit:
+            break
+    if size > limit:
+        raise refusal
+
+
+def content_type(request: Request) -> str:
+    """The type of a request's content, one that is read here."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON and kind not in FILES:
+        sentence = f"Send the header `Content-Type`, one of {', '.join((JSON, *FILES))}."
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)
+    return kind
+
+
+def wants_csv(request: Request, otherwise: bool) -> bool:
+    """Whether a table is asked for; ``otherwise`` where the request does not say."""
+    accepted = request.headers.get("accept", "*/*").lower()
+    if CSV in accepted:
+        return True
+    return otherwise and JSON not in accepted
+
+
+def _with_query(content: bytes, given: Mapping[str, Any]) -> bytes | dict[str, Any]:
+    """A body of JSON, completed by the parameters of the address."""
+    if not given:
+        return content
+    try:
+        found = json.loads(content)
+    except ValueError:  # who reads it will say why
+        return content
+    return {**given, **found} if isinstance(found, dict) else content

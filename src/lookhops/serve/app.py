@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
@@ -30,13 +30,11 @@ from lookhops.core.options.limits import DEFAULT_LIMITS, Limits
 from lookhops.core.words import counted
 from lookhops.encoding import FeatureMissing
 from lookhops.report.page import stylesheet
-from lookhops.serve.api import routes
+from lookhops.serve.api import Service, routes
 from lookhops.serve.bodies import Refused, fault, in_a_sentence
 from lookhops.serve.guard import LOOPBACK, Guard, Metrics, answer_refused
 from lookhops.serve.jobs import Jobs
 from lookhops.serve.models import Models
-from lookhops.serve.openapi import DescribedApp
-from lookhops.serve.service import Service
 
 log = logging.getLogger("lookhops.serve")
 
@@ -67,7 +65,7 @@ def create_app(
         device: Where the models compute.
     """
     metrics = Metrics()
-    service = Service(Models(folders, device, metrics.batch), limits, metrics, Jobs(limits))
+    service = Service(Models(folders, device, metrics.batch), limits, Jobs(limits))
     metrics.jobs.set_function(lambda: service.jobs.under_way)
 
     @asynccontextmanager
@@ -79,7 +77,7 @@ def create_app(
         watching.cancel()
         await service.close()
 
-    app = DescribedApp(
+    app = FastAPI(
         title="LookHops",
         version=__version__,
         description=f"Answers of {counted(len(folders), 'model')} about whole graphs.",
@@ -88,7 +86,16 @@ def create_app(
         lifespan=lifespan,
     )
     app.include_router(routes(service))
-    app.include_router(page_routes())
+    style = stylesheet()
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(STATIC / "page.html", media_type="text/html", headers=HEADERS)
+
+    @app.get("/static/look.css", include_in_schema=False)
+    async def shared_style() -> Response:
+        return Response(style, media_type="text/css", headers=HEADERS)
+
     app.mount("/static", Files(directory=STATIC))
 
     @app.get("/health", summary="Whether it answers")
@@ -110,9 +117,8 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(LookHopsError)
     async def refused(request: Request, error: LookHopsError) -> Response:
         if not isinstance(error, Refused):
-            status = HTTPStatus.BAD_REQUEST
-            if isinstance(error, FeatureMissing):
-                status = HTTPStatus.UNPROCESSABLE_ENTITY
+            lacking = isinstance(error, FeatureMissing)
+            status = HTTPStatus.UNPROCESSABLE_ENTITY if lacking else HTTPStatus.BAD_REQUEST
             error = Refused(status, " ".join(str(error).split()))
         return answer_refused(error)
 
@@ -134,27 +140,8 @@ def _errors(app: FastAPI) -> None:
         return answer_refused(fault())
 
 
-# -------------------------------------------------------------------- the page
-
-
-def page_routes() -> APIRouter:
-    """The page, and the style that it shares with reports."""
-    router = APIRouter(include_in_schema=False)
-    style = stylesheet()
-
-    @router.get("/")
-    async def page() -> Response:
-        return FileResponse(STATIC / "page.html", media_type="text/html", headers=HEADERS)
-
-    @router.get("/static/look.css")
-    async def look() -> Response:
-        return Response(style, media_type="text/css", headers=HEADERS)
-
-    return router
-
-
 class Files(StaticFiles):
-    """The other files, which a browser may keep as long as they are the same.
+    """The files of the page, which a browser may keep as long as they are the same.
 
     A large one is stored compressed, under its name and ``.gz``, and sent so to every browser.
     """

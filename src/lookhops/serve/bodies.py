@@ -2,23 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tables import csv_text
+from lookhops.encoding.columns import Columns
 from lookhops.models.embedding import BITS
 from lookhops.models.neighbours import MOST_NEIGHBOURS
 from lookhops.tasks.conformal import COVERAGE
 
-B = TypeVar("B", bound="Body")
+if TYPE_CHECKING:
+    from lookhops.serve.models import ServedModel
+
+B = TypeVar("B", bound="Source")
+#: A part of the description of the API.
+Described = dict[str, Any]
 
 #: The longest fingerprint.
 MOST_BITS = 16_384
 #: In which form graphs come.
 FORMS = ("smiles", "graphs", "tables", "job")
+#: Files that a request can hold by the type of its content, and what they are called.
+FILES = {
+    "text/csv": "input.csv",
+    "text/tab-separated-values": "input.tsv",
+    "application/x-ndjson": "input.jsonl",
+    "chemical/x-daylight-smiles": "input.smi",
+    "chemical/x-mdl-sdfile": "input.sdf",
+}
+
+
+# -------------------------------------------------------------------- refusals
+
+
+class Refused(LookHopsError):
+    """A request that is not answered: a sentence, and the HTTP status."""
+
+    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def too_large(sentence: str) -> Refused:
+    """A request over one of the limits."""
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence)
+
+
+def fault() -> Refused:
+    """A request that failed through no fault of its own."""
+    said = "A fault of LookHops, which its log describes."
+    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)
+
+
+def in_a_sentence(error: Mapping[str, Any]) -> str:
+    """What Pydantic found wrong."""
+    where = ".".join(map(str, error["loc"]))
+    said = error["msg"][:1].lower() + error["msg"][1:]
+    return f"The request does not fit: {f'{where}: ' if where else ''}{said}."
+
+
+def check_coverage(coverage: float) -> None:
+    """Refuse what is no probability."""
+    if not 0 < coverage < 1:
+        raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
+
+
+# -------------------------------------------------------------------- requests
 
 
 class Body(BaseModel):
@@ -58,16 +111,13 @@ class Source(Body):
         given = [name for name in FORMS if getattr(self, name) is not None]
         if len(given) != 1 - is_file:
             sent = " and ".join(given) or "none of them"
-            raise Refused(
-                HTTPStatus.BAD_REQUEST, f"Send one of {', '.join(FORMS)}; there is {sent}."
-            )
+            raise LookHopsError(f"Send one of {', '.join(FORMS)}; there is {sent}.")
         if self.features is not None and self.smiles is None:
-            raise Refused(
-                HTTPStatus.BAD_REQUEST,
-                "features belong to smiles; other graphs have them with what is known of each.",
+            raise LookHopsError(
+                "features belong to smiles; other graphs have them with what is known of each."
             )
         if self.ids is not None and self.smiles is None:
-            raise Refused(HTTPStatus.BAD_REQUEST, "ids belong to smiles; other graphs have an id.")
+            raise LookHopsError("ids belong to smiles; other graphs have an id.")
 
 
 class Predict(Source):
@@ -107,44 +157,57 @@ class Explain(Source):
     target: str | None = Field(None, description="Of several targets, which one.")
 
 
-class Answers(BaseModel):
-    """The answers to some graphs."""
+def read_body(kind: type[B], content: bytes | Mapping[str, Any]) -> B:
+    """The JSON of a request, or its parameters; what is wrong with it is one sentence."""
+    try:
+        if isinstance(content, bytes):
+            return kind.model_validate_json(content)
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        raise LookHopsError(in_a_sentence(first)) from error
+
+
+# -------------------------------------------------------------------- answers
+
+
+class Reply(BaseModel):
+    """Which model answers, and what there is to say of how the graphs were read."""
 
     model: str
     version: str = Field(description="Of the model's weights.")
+    notes: list[str] = Field(description="What there is to say of how the graphs were read.")
+
+
+class Answers(Reply):
+    """The answers to some graphs."""
+
     answers: list[dict[str, Any]] = Field(
         description="One for each row of the input, as `lookhops predict --json` gives them; of a "
         "row without a graph its `id`, and why it was `skipped`."
     )
-    notes: list[str] = Field(description="What there is to say of how the graphs were read.")
 
 
-class Vectors(BaseModel):
+class Vectors(Reply):
     """Graphs as vectors, one a graph; those of one model and version can be compared."""
 
-    model: str
-    version: str
     ids: list[str] = Field(description="What each graph is called.")
     readout: list[list[float]] = Field(description="What the model's first network read of each.")
     fingerprint: list[list[int]] = Field(
         description="Its exact neighbourhoods, folded; empty where the model reads none."
     )
     skipped: list[dict[str, str]] = Field(description="Rows that gave no graph, and why.")
-    notes: list[str]
 
 
-class Explanations(BaseModel):
+class Explanations(Reply):
     """What the answers to some graphs rest on."""
 
-    model: str
-    version: str
     explanations: list[dict[str, Any]] = Field(
         description="As `lookhops explain` gives them: the `value` that is explained, that of an "
         "average graph (`baseline`), and the shares of `nodes`, of `edges` (`edge_shares`) and of "
         "the graph as a `whole`, which add up to it; of graphs with ids of nodes those too "
         "(`node_ids`, `edge_node_ids`); a `sentence`; and a `picture` (SVG)."
     )
-    notes: list[str]
 
 
 class JobState(BaseModel):
@@ -160,50 +223,91 @@ class JobState(BaseModel):
     notes: list[str] = []
 
 
-def check_coverage(coverage: float) -> None:
-    """Refuse what is no probability."""
-    if not 0 < coverage < 1:
-        raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
-
-
 class Error(BaseModel):
     """Why a request was refused."""
 
     error: str = Field(description="One sentence: what was wrong, where, and what to do.")
 
 
-def read_body(kind: type[B], content: bytes | Mapping[str, Any]) -> B:
-    """The JSON of a request, or its parameters; what is wrong with it is one sentence."""
-    try:
-        if isinstance(content, bytes):
-            return kind.model_validate_json(content)
-        return kind.model_validate(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise Refused(HTTPStatus.BAD_REQUEST, in_a_sentence(first)) from error
+#: How a request is refused.
+REFUSALS: dict[int | str, Described] = {
+    status: {"model": Error, "description": text}
+    for status, text in (
+        (400, "What was sent is no graph, or none that the model can answer."),
+        (401, "The token is missing or wrong."),
+        (404, "No model or job has that name."),
+        (413, "The request is over one of the limits."),
+        (415, "The content is of a type that is not read here."),
+        (422, "Graphs lack a feature of the whole graph, named in the sentence."),
+        (503, "It took too long, or too much is under way."),
+    )
+}
+
+# -------------------------------------------------------------------- examples
+
+MOLECULES = {"ethanol": "CCO", "benzene": "c1ccccc1"}
+#: A path of three nodes.
+NODES, EDGES = (1, 2, 3), ((1, 2), (2, 3))
 
 
-def in_a_sentence(error: Mapping[str, Any]) -> str:
-    """What Pydantic found wrong."""
-    where = ".".join(map(str, error["loc"]))
-    said = error["msg"][:1].lower() + error["msg"][1:]
-    return f"The request does not fit: {f'{where}: ' if where else ''}{said}."
+def described(body: type[Source], models: Sequence[ServedModel]) -> Described:
+    """What a path takes that takes graphs: JSON with examples, or a file."""
+    schema = body.model_json_schema(ref_template="{model}")
+    schema["properties"]["tables"] = {"anyOf": [schema.pop("$defs")["Tables"], {"type": "null"}]}
+    shown = {name: {"value": value} for name, value in example_bodies(models).items()}
+    files: Described = {kind: {"schema": {"type": "string"}} for kind in FILES}
+    if models[0].reads_molecules:
+        table = "name,smiles\n" + "".join(f"{pair[0]},{pair[1]}\n" for pair in MOLECULES.items())
+        files["text/csv"]["examples"] = {"molecules": {"value": table}}
+    content = {"application/json": {"schema": schema, "examples": shown}, **files}
+    return {"requestBody": {"required": True, "content": content}}
 
 
-class Refused(LookHopsError):
-    """A request that is not answered: a sentence, and the HTTP status."""
+def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
+    """Bodies of requests in JSON, each for one of the models, by what they are called.
 
-    def __init__(self, status: HTTPStatus, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
+    A model of molecules is asked about SMILES. Any other is asked about a path, in the columns that
+    it was trained on; where these have no names there is no example.
+    """
+    found: dict[str, Described] = {}
+    for model in models:
+        encoding = model.predictor.checkpoint.encoding
+        asked: dict[str, Described] = {}
+        if model.reads_molecules:
+            asked["SMILES"] = {"smiles": list(MOLECULES.values()), "ids": list(MOLECULES)}
+            if features := model.features:
+                values = {one["name"]: [*one.get("values", [0.5]), None][0] for one in features}
+                asked["SMILES"]["features"] = {n: [v] * len(MOLECULES) for n, v in values.items()}
+        elif encoding.by_name and _are_named(encoding.nodes) and _are_named(encoding.edges):
+            about = _example_features(encoding.whole)
+            nodes = [{"id": node, **_example_features(encoding.nodes)} for node in NODES]
+            ends = [{"source": source, "target": target} for source, target in EDGES]
+            edges = [{**one, **_example_features(encoding.edges)} for one in ends]
+            asked["node-link"] = {
+                "graphs": [{"id": "path", **about, "nodes": nodes, "edges": edges}]
+            }
+            asked["tables"] = {"tables": {"edges": _csv(edges), "nodes": _csv(nodes)}}
+            if about:
+                asked["tables"]["tables"]["graphs"] = _csv([about])
+        found |= {f"{model.name}, {form}": {"model": model.name, **asked[form]} for form in asked}
+    return found
 
 
-def too_large(sentence: str) -> Refused:
-    """A request over one of the limits."""
-    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence)
+def _are_named(columns: Columns | None) -> bool:
+    """Whether columns can be written by name; so can none at all."""
+    return columns is None or not columns.width or not columns.are_unknown
 
 
-def fault() -> Refused:
-    """A request that failed through no fault of its own."""
-    said = "A fault of LookHops, which its log describes."
-    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)
+def _example_features(columns: Columns | None) -> dict[str, Any]:
+    """A value for each column of a node, an edge or a graph."""
+    if columns is None:
+        return {}
+    labels = zip(columns.labels, columns.values, strict=True)
+    first = {name: values[0] if values else "" for name, values in labels}
+    return {**first, **dict.fromkeys(columns.numbers, 0.5)}
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of the one graph as the text of a table; a node's id is its ``node`` there."""
+    head = ["graph", *("node" if name == "id" else name for name in rows[0])]
+    return csv_text(head, [["path", *row.values()] for row in rows], for_spreadsheets=False)

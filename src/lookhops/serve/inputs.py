@@ -1,9 +1,8 @@
 """What a request holds, as graphs, and the threads that read it.
 
-That is SMILES, node-link objects, tables, or a file of any kind.
-
-All but SMILES are written to a temporary folder and read as the command reads files, so that
-the service says what the command says, without the folder.
+SMILES are read as they are. Node-link objects, tables and files are written to a temporary folder
+and read as the command reads files, so that the service says what the command says, without the
+folder.
 """
 
 from __future__ import annotations
@@ -33,14 +32,6 @@ from lookhops.sources.rdkit.workers import ParsingPool
 from lookhops.sources.text_files import suffix_of
 
 P = ParamSpec("P")
-#: Files that a request can hold by the type of its content, and what they are called.
-FILES = {
-    "text/csv": "input.csv",
-    "text/tab-separated-values": "input.tsv",
-    "application/x-ndjson": "input.jsonl",
-    "chemical/x-daylight-smiles": "input.smi",
-    "chemical/x-mdl-sdfile": "input.sdf",
-}
 #: Archives of the TU collection are not asked about.
 SUFFIXES = tuple(ending for ending in ENDINGS if ending != ".zip")
 
@@ -65,6 +56,20 @@ class Asked:
     def given(self) -> Graphs:
         """The graphs with all that their source said."""
         return self.source.graphs
+
+    def numbers(self, rows: Sequence[int] | None) -> list[int]:
+        """The numbers of the graphs that were read from some rows; by default all."""
+        if rows is None:
+            return list(range(len(self.graphs)))
+        skipped = {row.row: row.reason for row in self.given.skipped}
+        total = len(self.graphs) + len(skipped)
+        number = {row: i for i, row in enumerate(r for r in range(total) if r not in skipped)}
+        for row in rows:
+            if not 0 <= row < total:
+                raise LookHopsError(f"There is no row {row}: the input has {total}, from 0.")
+            if row in skipped:
+                raise LookHopsError(f"Row {row} gave no graph: {skipped[row]}.")
+        return [number[row] for row in rows]
 
 
 def safe_name(name: str) -> str:

@@ -1,27 +1,124 @@
-"""The models that are served: each is reloaded when its folder changes, in one step."""
+"""The models that are served: one thread answers with each, and a changed folder is read anew."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current
 from lookhops.core.words import agreeing, counted
+from lookhops.graphs import Graphs, concatenate
 from lookhops.graphs.features import BLANK
+from lookhops.models.answers import Predictions
 from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
-from lookhops.serve.batching import Batcher, Watcher
 from lookhops.serve.bodies import Refused
 
 #: Seconds between two looks at the folders.
 LOOK_EVERY = 1.0
+#: Nodes that are answered in one batch, save where one request has more.
+BATCH_NODES = 20_000
+
+#: Called with the size of each batch: requests, and graphs.
+Watcher = Callable[[int, int], None]
 
 log = logging.getLogger("lookhops.serve")
+
+
+# -------------------------------------------------------------------- batches
+
+
+@dataclass(eq=False)
+class Question:
+    """Graphs that wait for their answers, in the columns that the predictor was trained on."""
+
+    predictor: Predictor
+    graphs: Graphs
+    coverage: float
+    neighbours: int
+    answers: Future[Predictions] = field(default_factory=Future)
+
+
+class Batcher:
+    """A thread that does all work of one model, in the order in which it arrives.
+
+    Questions that have arrived while other work was done are answered together, so that no request
+    waits for others. The watcher is called with the size of each batch.
+    """
+
+    def __init__(self, name: str, watcher: Watcher = lambda requests, graphs: None) -> None:
+        self._waiting: deque[Question] = deque()
+        self._watcher = watcher
+        self._thread = ThreadPoolExecutor(1, name)
+
+    async def predict(
+        self, predictor: Predictor, graphs: Graphs, coverage: float, neighbours: int = 0
+    ) -> Predictions:
+        """The answers to some graphs, in the columns that the predictor was trained on."""
+        question = Question(predictor, graphs, coverage, neighbours)
+        self._waiting.append(question)
+        self._thread.submit(self._answer_waiting)
+        return await asyncio.wrap_future(question.answers)
+
+    async def call(self, work: Callable[[], Any]) -> Any:
+        """What any other work of the model gives: an explanation, an embedding."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def close(self) -> None:
+        """End the thread when all that was asked is answered."""
+        self._thread.shutdown()
+
+    def _answer_waiting(self) -> None:
+        """Answer the questions that have arrived; every one of them brings a turn for the rest."""
+        groups: dict[tuple[int, float, int], list[Question]] = {}
+        nodes = 0
+        while self._waiting:
+            nodes += self._waiting[0].graphs.num_nodes
+            if groups and nodes > BATCH_NODES:
+                break
+            one = self._waiting.popleft()
+            if one.answers.set_running_or_notify_cancel():
+                alike = id(one.predictor), one.coverage, one.neighbours
+                groups.setdefault(alike, []).append(one)
+        for questions in groups.values():
+            self._watcher(len(questions), sum(len(one.graphs) for one in questions))
+            try:
+                for one, answers in zip(questions, _together(questions), strict=True):
+                    one.answers.set_result(answers)
+            except Exception:  # each alone, so that only the one at fault fails
+                for one in questions:
+                    _answer_alone(one)
+
+
+def _together(questions: Sequence[Question]) -> list[Predictions]:
+    """The answers to each question, its graphs asked as one set with those of the others."""
+    first = questions[0]
+    graphs = [one.graphs for one in questions]
+    asked = graphs[0] if len(graphs) == 1 else concatenate(graphs)
+    answers = first.predictor.predict(asked, first.coverage, first.neighbours)
+    ends = list(accumulate(map(len, graphs), initial=0))
+    parts = (answers.part(slice(*ends)) for ends in pairwise(ends))
+    # A set that was joined does not know what its graphs are called.
+    return [replace(part, ids=one.ids) for part, one in zip(parts, graphs, strict=True)]
+
+
+def _answer_alone(question: Question) -> None:
+    try:
+        question.answers.set_result(_together([question])[0])
+    except BaseException as error:
+        question.answers.set_exception(error)
+
+
+# -------------------------------------------------------------------- models
 
 
 class ServedModel:
@@ -54,13 +151,13 @@ class ServedModel:
         Descriptors are computed, not asked for; any feature may be left blank.
         """
         encoding = self.predictor.encoding
-        whole, computed = encoding.whole, {*encoding.descriptors}
-        if whole is None or whole.are_unknown:
+        columns, computed = encoding.whole, {*encoding.descriptors}
+        if columns is None or columns.are_unknown:
             return []
-        labels = zip(whole.labels, whole.values, strict=True)
+        labels = zip(columns.labels, columns.values, strict=True)
         return [
-            *({"name": name} for name in whole.numbers if name not in computed),
-            *({"name": name, "values": [v for v in own if v != BLANK]} for name, own in labels),
+            *({"name": name} for name in columns.numbers if name not in computed),
+            *({"name": name, "values": [v for v in vs if v != BLANK]} for name, vs in labels),
         ]
 
     def reload(self) -> bool:
@@ -84,17 +181,27 @@ class ServedModel:
             log.info("%s: reloaded", self.name)
         return self.version != before
 
-    def _look(self) -> tuple[tuple[int, ...], ...]:
-        """What changes when the folder does."""
-        return tuple(_look_at(self.folder / name) for name in (CONFIG, WEIGHTS, REFERENCE))
+    def _look(self) -> list[tuple[int, ...]]:
+        """What changes when a file of the folder does; nothing of one that is not there."""
+        found: list[tuple[int, ...]] = []
+        for name in (CONFIG, WEIGHTS, REFERENCE):
+            try:
+                file = current(self.folder / name).stat()
+                found.append((file.st_mtime_ns, file.st_size, file.st_ino))
+            except OSError:
+                found.append(())
+        return found
 
     def about(self) -> dict[str, Any]:
         """What there is to know of the model, as JSON can hold it."""
         checkpoint = self.predictor.checkpoint
-        config = checkpoint.config
-        summary, task = config["metrics"]["summary"], checkpoint.task
-        heads = [{"name": head.name, **head.task.choices} for head in task.heads]
-        shown = (metric for metric in task.metrics if metric.shown and summary.get(metric.name))
+        config, task = checkpoint.config, checkpoint.task
+        tested = {}
+        for metric in task.metrics:
+            if metric.shown and (found := config["metrics"]["summary"].get(metric.name)):
+                ends = found.get("interval")
+                interval = f" ({metric.written(*ends, joint=' to ')})" if ends else ""
+                tested[metric.title] = f"{metric.written(found['mean'])}{interval}"
         return {
             "name": self.name,
             "version": self.version,
@@ -103,32 +210,16 @@ class ServedModel:
             "molecules": self.reads_molecules,
             "features": self.features,
             "neighbours": self.predictor.knows_neighbours,
-            "targets": heads,
+            "targets": [{"name": head.name, **head.task.choices} for head in task.heads],
             "networks": sum(len(checkpoint.members[seed]) for seed in checkpoint.answering),
-            "tested": {one.title: _tested(one, summary[one.name]) for one in shown},
+            "tested": tested,
             "trouble": self.trouble or None,
         }
-
-
-def _look_at(path: Path) -> tuple[int, ...]:
-    """What changes when a file of a folder does; nothing of one that is not there."""
-    try:
-        found = current(path).stat()
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def version_of(predictor: Predictor) -> str:
     """A short name for a model's weights."""
     return str(predictor.checkpoint.config["weights_sha256"])[:12]
-
-
-def _tested(metric: Any, found: Mapping[str, Any]) -> str:
-    """A metric of the test parts in words: ``80.1 % (77.9 to 82.3 %)``."""
-    ends = found.get("interval")
-    interval = f" ({metric.written(*ends, joint=' to ')})" if ends else ""
-    return f"{metric.written(found['mean'])}{interval}"
 
 
 class Models:
@@ -150,10 +241,12 @@ class Models:
         if name is None:
             return next(iter(self.by_name.values()))
         if name not in self.by_name:
-            known = ", ".join(self.by_name)
             count = len(self.by_name)
             there = f"there {agreeing(count, 'is', 'are')} {counted(count, 'model')}"
-            raise Refused(HTTPStatus.NOT_FOUND, f"No model is called {name!r}; {there}: {known}.")
+            raise Refused(
+                HTTPStatus.NOT_FOUND,
+                f"No model is called {name!r}; {there}: {', '.join(self.by_name)}.",
+            )
         return self.by_name[name]
 
     async def keep_fresh(self) -> None:
