@@ -22,9 +22,9 @@ import torch
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features, default_values
-from lookhops.runs.executor import peak_memory
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
+from lookhops.training.device import peak_memory
 from lookhops.training.stacked import StackedEngine
 
 DOUBLINGS, FITTED = 5, 4

@@ -212,10 +212,10 @@ def test_ctrl_c_says_how_many_runs_are_kept(lookhops, tmp_path, monkeypatch):
 
     train, stop = executor.train_records, [11]
 
-    def interrupted(graphs, cell, seeds, *rest):
+    def interrupted(cell, seeds, *rest):
         if set(stop) & set(seeds):
             raise KeyboardInterrupt
-        return train(graphs, cell, seeds, *rest)
+        return train(cell, seeds, *rest)
 
     monkeypatch.setattr(executor, "train_records", interrupted)
     words = ("compare", *SMALL, "--models", MODELS[2], "-o", tmp_path, "--processes", 1)

@@ -65,7 +65,7 @@ def test_ctrl_c_keeps_what_is_finished(lookhops, tmp_path, monkeypatch):
 
     arguments = ("tune", "hops-1", "-o", tmp_path / "t", *SMALL, *SPACE)
     with monkeypatch.context() as patch:
-        patch.setattr("lookhops.training.fitting.fit", stop)
+        patch.setattr("lookhops.training.trainer.Trainer._epoch", stop)
         code, _, told = lookhops(*arguments)
     assert code == 130
     assert "interrupted; go on with: lookhops tune hops-1" in told

@@ -103,9 +103,9 @@ def test_two_sets_of_one_name_are_two(path, tasks):
 
 def test_the_quick_version_is_marked(path, tasks):
     row = ROWS["licheb"]
-    cell = Cell("NCI1", row.label, row.architecture("NCI1"), Protocol(max_epochs=2))
+    cell = Cell(tasks, row.label, row.architecture("NCI1"), Protocol(max_epochs=2))
     with Store(path) as store:
-        store.add("NCI1", row.label, cell.key(tasks), [record(seed, 0.5) for seed in (11, 22)])
+        store.add("NCI1", row.label, cell.key, [record(seed, 0.5) for seed in (11, 22)])
     report = report_on(path)
     assert report.summary.endswith(
         "This is the quick version, which says nothing about the models."

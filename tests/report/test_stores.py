@@ -42,7 +42,7 @@ def record(seed, accuracy):
 
 def fill(store, graphs, accuracies, protocol=PROTOCOL, dataset="hops-1"):
     for model, values in accuracies.items():
-        key = Cell(dataset, model, parse_model(model), protocol).key(graphs)
+        key = Cell(graphs, model, parse_model(model), protocol).key
         store.add(dataset, model, key, [record(seed, value) for seed, value in values.items()])
 
 

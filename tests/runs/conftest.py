@@ -3,9 +3,8 @@
 import pytest
 
 from lookhops.learners import parse_model
-from lookhops.runs.executor import Local
+from lookhops.runs.executor import Local, run_plan
 from lookhops.runs.plan import Cell
-from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.sources.loading import load
 from lookhops.training import Protocol
@@ -19,10 +18,10 @@ def graphs():
 
 
 @pytest.fixture
-def cells():
+def cells(graphs):
     """Two tiny models, three seeds each."""
     models = ("gcn/hidden=4/layers=1", "licheb/hidden=4/layers=1")
-    return [Cell("hops-1", name, parse_model(name), TINY) for name in models]
+    return [Cell(graphs, name, parse_model(name), TINY) for name in models]
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def run(graphs, tmp_path):
                 events.append((event.text, event.finished)) if event.text else None
             )
             executor = Local("cpu", options.pop("processes", 1))
-            outcome = run_plan(cells, lambda name: graphs, store, executor, **options)
-            return outcome, events, store.collect(cells, lambda name: graphs)
+            outcome = run_plan(cells, store, executor, **options)
+            return outcome, events, store.collect(cells)
 
     return run

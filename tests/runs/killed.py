@@ -16,7 +16,7 @@ import torch
 
 torch.set_num_threads(1)  # before anything runs: a forked child must not miss its threads
 
-from lookhops.runs import executor, running  # noqa: E402
+from lookhops.runs import executor  # noqa: E402
 from lookhops.runs.plan import Cell, parse_model  # noqa: E402
 from lookhops.runs.store import Store  # noqa: E402
 from lookhops.sources.loading import load  # noqa: E402
@@ -31,25 +31,25 @@ def work(how: str, store: str, log: str) -> None:
     """Run the plan in a child; each start and each stored run is a line of the log."""
     graphs = load("hops-1", size=40)
     protocol = Protocol(seeds=tuple(range(1, SEEDS[how] + 1)), batch_size=64, max_epochs=1)
-    cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
-    train, keep = executor.train_records, running.PlanRun.keep
+    cells = [Cell(graphs, name, parse_model(name), protocol) for name in MODELS]
+    train, keep = executor.train_records, executor.PlanRun.keep
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def say(word: str, model: object, seeds: list[int]) -> None:
         for seed in seeds:
             os.write(file, f"{word} {os.getpid()} {model} {seed}\n".encode())
 
-    def logged_train(graphs, cell, seeds, *rest):
+    def logged_train(cell, seeds, *rest):
         say("begin", cell.model, seeds)
-        return train(graphs, cell, seeds, *rest)
+        return train(cell, seeds, *rest)
 
     def logged_keep(plan, task, records):
         keep(plan, task, records)
         say("stored", task.cell.model, task.seeds)
 
-    executor.train_records, running.PlanRun.keep = logged_train, logged_keep
+    executor.train_records, executor.PlanRun.keep = logged_train, logged_keep
     with Store(store) as opened:
-        running.run_plan(cells, lambda name: graphs, opened, executor.Local("cpu"))
+        executor.run_plan(cells, opened, executor.Local("cpu"))
 
 
 def child(*arguments: str, seconds: float = 0) -> int:
@@ -68,8 +68,8 @@ def child(*arguments: str, seconds: float = 0) -> int:
 
 def warm_up() -> None:
     graphs = load("hops-1", size=40)
-    cell = Cell("hops-1", MODELS[2], parse_model(MODELS[2]), Protocol(max_epochs=1))
-    executor.train_records(graphs, cell, [1], "cpu")
+    cell = Cell(graphs, MODELS[2], parse_model(MODELS[2]), Protocol(max_epochs=1))
+    executor.train_records(cell, [1], "cpu")
 
 
 def main(how: str, store: str, log: str, count: int) -> None:

@@ -23,8 +23,8 @@ NAMES = ("gcn/hidden=4/layers=1", "wl", "baseline")
 
 
 @pytest.fixture
-def cells():
-    return [Cell("hops-1", name, parse_model(name), TINY) for name in NAMES]
+def cells(graphs):
+    return [Cell(graphs, name, parse_model(name), TINY) for name in NAMES]
 
 
 def test_they_are_fitted_on_the_splits_of_the_networks(run, cells, graphs):
@@ -49,7 +49,7 @@ def test_they_are_fitted_on_the_splits_of_the_networks(run, cells, graphs):
 def test_they_are_fitted_once_whatever_the_networks_protocol(run, cells):
     run(cells)
     longer = Protocol(seeds=(1, 2, 3), max_epochs=3)
-    again = [Cell("hops-1", cell.model, cell.architecture, longer) for cell in cells]
+    again = [Cell(cell.graphs, cell.model, cell.architecture, longer) for cell in cells]
     outcome, _, _ = run(again)
     assert (outcome.found, outcome.trained) == (6, 3)
 
@@ -57,10 +57,10 @@ def test_they_are_fitted_once_whatever_the_networks_protocol(run, cells):
 def test_on_a_gpu_their_splits_are_fitted_and_stored_one_by_one(run, cells, monkeypatch):
     tasks, train_records, choose_device = [], executor.train_records, executor.choose_device
 
-    def noted(graphs, cell, seeds, *rest):
+    def noted(cell, seeds, *rest):
         monkeypatch.setattr(executor, "choose_device", choose_device)
         tasks.append((cell.architecture, len(seeds)))
-        return train_records(graphs, cell, seeds, *rest)
+        return train_records(cell, seeds, *rest)
 
     gpu = type("Device", (), {"type": "cuda"})
     monkeypatch.setattr(executor, "train_records", noted)
@@ -88,8 +88,8 @@ def test_tables_and_exports_show_them(run, cells, tmp_path):
         Results.from_json(tmp_path / "runs.json")
 
 
-def test_graphs_that_are_not_molecules_are_one_sentence(run, cells):
-    forest = Cell("hops-1", "morgan-forest", Classical("morgan-forest"), TINY)
+def test_graphs_that_are_not_molecules_are_one_sentence(run, cells, graphs):
+    forest = Cell(graphs, "morgan-forest", Classical("morgan-forest"), TINY)
     with pytest.raises(LookHopsError, match=r"morgan-forest .*SMILES.*hops-1"):
         run([*cells, forest])
     outcome, _, _ = run(cells)

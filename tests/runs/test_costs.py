@@ -4,9 +4,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.runs import executor
-from lookhops.runs.executor import peak_memory
 from lookhops.runs.statistics import pareto_front
+from lookhops.training import device
+from lookhops.training.device import peak_memory
 
 POINTS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
 
@@ -38,13 +38,13 @@ def test_the_peak_of_a_block_is_measured_anew():
     with peak_memory(torch.device("cpu")) as again:
         pass
     assert large.size - small.size > 100e6
-    if executor.RESET.exists():
+    if device.RESET.exists():
         assert again.size < large.size
 
 
 def test_where_the_system_does_not_say(monkeypatch, tmp_path):
-    monkeypatch.setattr(executor, "STATUS", tmp_path / "none")
-    monkeypatch.setattr(executor, "RESET", tmp_path / "none" / "there")
+    monkeypatch.setattr(device, "STATUS", tmp_path / "none")
+    monkeypatch.setattr(device, "RESET", tmp_path / "none" / "there")
     with peak_memory(torch.device("cpu")) as peak:
         pass
     assert peak.size is None or peak.size > 1e6

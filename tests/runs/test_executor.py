@@ -6,7 +6,7 @@ import pytest
 
 from lookhops.core.errors import LookHopsError
 from lookhops.runs import executor
-from lookhops.runs.executor import train_records, train_with_plugins
+from lookhops.runs.executor import train_records, train_sent
 from lookhops.runs.processes import Processes
 
 
@@ -16,8 +16,8 @@ def pool():
         yield pool
 
 
-def submit(pool, graphs, cell, seeds):
-    return pool.call(train_with_plugins, graphs, {}, cell, seeds, "cpu")
+def submit(pool, cell, seeds):
+    return pool.call(train_sent, cell.graphs, cell.without_graphs(), seeds, "cpu")
 
 
 def figures(record):
@@ -25,24 +25,24 @@ def figures(record):
     return {name: value for name, value in record.metrics.items() if name not in timed}
 
 
-def test_the_records_are_those_of_this_process(pool, graphs, cells):
-    begun = [(cell, seed, submit(pool, graphs, cell, [seed])) for cell in cells for seed in (1, 2)]
+def test_the_records_are_those_of_this_process(pool, cells):
+    begun = [(cell, seed, submit(pool, cell, [seed])) for cell in cells for seed in (1, 2)]
     for cell, seed, task in begun:
-        [theirs], [ours] = task.result(), train_records(graphs, cell, [seed], "cpu")
+        [theirs], [ours] = task.result(), train_records(cell, [seed], "cpu")
         assert theirs.seed == seed
         assert figures(theirs) == figures(ours)
 
 
-def test_a_sentence_comes_back_and_a_dead_process_costs_one_run(pool, graphs, cells):
+def test_a_sentence_comes_back_and_a_dead_process_costs_one_run(pool, cells):
     bad = replace(cells[0], architecture=replace(cells[0].architecture, conv="nowhere"))
     with pytest.raises(LookHopsError, match="nowhere"):
-        submit(pool, graphs, bad, [1]).result()
+        submit(pool, bad, [1]).result()
     process = pool._idle[-1]
     process.process.kill()
     process.process.join()
     with pytest.raises(LookHopsError, match="ended: was it killed"):
-        submit(pool, graphs, cells[0], [1]).result()
-    assert submit(pool, graphs, cells[0], [1]).result()[0].seed == 1
+        submit(pool, cells[0], [1]).result()
+    assert submit(pool, cells[0], [1]).result()[0].seed == 1
 
 
 def test_a_plan_goes_to_processes_where_that_pays(pool, run, cells, monkeypatch):

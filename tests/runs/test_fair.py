@@ -93,10 +93,9 @@ def test_the_choice_is_by_validation_and_the_score_a_mean_over_initialisations(g
 
 
 def run(own, graphs, store):
-    from lookhops.runs.executor import Local
-    from lookhops.runs.running import run_plan
+    from lookhops.runs.executor import Local, run_plan
 
-    train = lambda cells: run_plan(cells, lambda name: graphs, store, Local("cpu"))  # noqa: E731
+    train = lambda cells: run_plan(cells, store, Local("cpu"))  # noqa: E731
     return own.run(train, store)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lookhops.runs.executor import CONTROL, shared_gpu
+from lookhops.runs.processes import CONTROL, shared_gpu
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from lookhops.learners import parse_model
 from lookhops.models import Predictor
 from lookhops.models.checkpoint import load_model
 from lookhops.models.ray import RayAnswers, train_on_ray
+from lookhops.runs.executor import run_plan
 from lookhops.runs.plan import Cell
 from lookhops.runs.ray import Ray
-from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.hop_tasks import hop_task
@@ -32,7 +32,7 @@ def test_without_ray_there_is_a_sentence(monkeypatch, tmp_path, cells, graphs):
         Store(tmp_path / "runs.sqlite") as store,
         pytest.raises(LookHopsError, match=r"pip install \"lookhops\[ray\]\""),
     ):
-        run_plan(cells, lambda name: graphs, store, Ray())
+        run_plan(cells, store, Ray())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
@@ -42,7 +42,7 @@ def test_no_cluster_there_is_a_sentence(tmp_path, cells, graphs, address):
         Store(tmp_path / "runs.sqlite") as store,
         pytest.raises(LookHopsError, match=f"No Ray cluster answers at {address}"),
     ):
-        run_plan(cells, lambda name: graphs, store, Ray(address))
+        run_plan(cells, store, Ray(address))
 
 
 #: A dead node refuses connections, a slow one keeps them waiting: only the first is noticed sooner.
@@ -115,7 +115,7 @@ def test_workers_answer_a_stream_in_its_order(model):
 
 def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
     protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=10, patience=10)
-    cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
+    cells = [Cell(graphs, name, parse_model(name), protocol) for name in MODELS]
     events = []
 
     def on_event(event):
@@ -125,11 +125,11 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
             cluster.remove_node(cluster.other, allow_graceful=False)
 
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"), on_event=on_event)
+        outcome = run_plan(cells, store, Ray(device="cpu"), on_event=on_event)
         assert (outcome.trained, outcome.left, outcome.failures) == (12, 0, [])
         assert sum(len(cell.runs) for cell in store.cells()) == 12
-        found = store.collect(cells, lambda name: graphs)
-        again = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"))
+        found = store.collect(cells)
+        again = run_plan(cells, store, Ray(device="cpu"))
         assert (again.trained, again.found) == (0, 12)
     here = train(graphs, cells[0].architecture, replace(protocol, seeds=(1,)), device="cpu")
     assert found[0].metrics["val_loss"][0] == pytest.approx(here[0].best_loss, rel=1e-4)
@@ -138,21 +138,21 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
 def test_models_without_a_network_run_there_too(cluster, tmp_path, graphs, cells):
     mixed = [cells[0], *(replace(cells[0], architecture=Classical(n)) for n in ("wl", "baseline"))]
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_plan(mixed, lambda name: graphs, store, Ray(device="cpu"))
+        outcome = run_plan(mixed, store, Ray(device="cpu"))
         assert (outcome.trained, outcome.left, outcome.failures) == (9, 0, [])
-        found = store.collect(mixed, lambda name: graphs)
+        found = store.collect(mixed)
     assert found[1].scores() != found[2].scores()
 
 
 def test_failures_and_resources_are_told(cluster, tmp_path, graphs, cells):
     broken = replace(cells[0], protocol=replace(cells[0].protocol, learning_rate=1e300))
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_plan([broken, cells[1]], lambda name: graphs, store, Ray(device="cpu"))
+        outcome = run_plan([broken, cells[1]], store, Ray(device="cpu"))
         assert (outcome.trained, outcome.left) == (3, 3)
         assert len(outcome.failures) == 1
         assert "not a finite number" in outcome.failures[0]
         assert "\n" not in outcome.failures[0]
         with pytest.raises(LookHopsError, match="wants 7 GPU"):
-            run_plan(cells, lambda name: graphs, store, Ray(gpus_per_task=7))
-        outcome = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"), time_limit=0)
+            run_plan(cells, store, Ray(gpus_per_task=7))
+        outcome = run_plan(cells, store, Ray(device="cpu"), time_limit=0)
         assert (outcome.trained, outcome.found, outcome.left) == (0, 3, 3)

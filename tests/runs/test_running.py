@@ -4,8 +4,7 @@ import pytest
 
 from lookhops.core.errors import LookHopsError
 from lookhops.runs import executor
-from lookhops.runs.executor import Local
-from lookhops.runs.running import run_plan
+from lookhops.runs.executor import Local, run_plan
 from lookhops.runs.store import Store
 from lookhops.training import train
 
@@ -43,10 +42,10 @@ def test_the_time_limit_begins_nothing_new(run, cells):
 def test_each_seed_is_stored_when_it_is_finished(run, cells, monkeypatch):
     train_records = executor.train_records
 
-    def interrupted(graphs, cell, seeds, *rest):
+    def interrupted(cell, seeds, *rest):
         if seeds == [3]:
             raise KeyboardInterrupt
-        return train_records(graphs, cell, seeds, *rest)
+        return train_records(cell, seeds, *rest)
 
     monkeypatch.setattr(executor, "train_records", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -59,10 +58,10 @@ def test_each_seed_is_stored_when_it_is_finished(run, cells, monkeypatch):
 def test_a_failure_is_told_and_the_rest_goes_on(run, cells, monkeypatch):
     train_records = executor.train_records
 
-    def failing(graphs, cell, seeds, *rest):
+    def failing(cell, seeds, *rest):
         if 2 in seeds and cell == cells[0]:
             raise LookHopsError("The loss was not a number.\nMore of it.")
-        return train_records(graphs, cell, seeds, *rest)
+        return train_records(cell, seeds, *rest)
 
     monkeypatch.setattr(executor, "train_records", failing)
     outcome, _, _ = run(cells)
@@ -70,13 +69,11 @@ def test_a_failure_is_told_and_the_rest_goes_on(run, cells, monkeypatch):
     assert outcome.failures == [f"hops-1, {cells[0].model}, seed 2: The loss was not a number."]
 
 
-def test_a_stack_that_fails_is_tried_seed_by_seed(
-    graphs, cells, tmp_path, monkeypatch, make_record
-):
+def test_a_stack_that_fails_is_tried_seed_by_seed(cells, tmp_path, monkeypatch, make_record):
     """On a GPU the seeds of a cell are one call; one bad seed costs only itself."""
     calls = []
 
-    def stacked(graphs, cell, seeds, *rest):
+    def stacked(cell, seeds, *rest):
         calls.append(list(seeds))
         if 2 in seeds:
             raise LookHopsError("bad")
@@ -87,6 +84,6 @@ def test_a_stack_that_fails_is_tried_seed_by_seed(
         executor, "choose_device", lambda device: type("Device", (), {"type": "cuda"})
     )
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_plan(cells[:1], lambda name: graphs, store, Local("cpu"))
+        outcome = run_plan(cells[:1], store, Local("cpu"))
     assert calls == [[1, 2, 3], [1], [2], [3]]
     assert (outcome.trained, outcome.left, len(outcome.failures)) == (2, 1, 1)

@@ -15,7 +15,7 @@ from lookhops.graphs.features import Features
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
-from lookhops.training import PAPER_SEEDS, Protocol, fitting, train
+from lookhops.training import PAPER_SEEDS, Protocol, train, trainer
 from lookhops.training.device import choose_device
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import entries
@@ -63,7 +63,7 @@ def test_same_numbers_as_a_plain_loop(tasks):
 def test_the_time_of_an_epoch_is_shared_by_those_that_train_in_it(tasks, monkeypatch):
     """By a clock that ticks once a look, every epoch of a stack takes a second."""
     clock = itertools.count()
-    monkeypatch.setattr(fitting.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(trainer.time, "perf_counter", lambda: next(clock))
     protocol = quick(seeds=(11, 22, 33), max_epochs=8, patience=1, learning_rate=0.1)
     runs = train(tasks, SMALL, protocol, device="cpu", stacked=True)
     lengths = [len(run.history) for run in runs]

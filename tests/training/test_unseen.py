@@ -8,8 +8,8 @@ import torch
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.tasks import task_of
-from lookhops.training.fitting import FOLDS, Unseen
 from lookhops.training.trainer import train
+from lookhops.training.unseen import FOLDS, Unseen
 
 SMALL = Architecture(hidden=4, layers=1)
 

@@ -122,9 +122,7 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
     tell_remarks(graphs, contest.plan)
     with Store(path) as store:
         _keep_notes(store, graphs)
-        found = contest.run(
-            lambda cells: left.append(run_plan(cells, lambda name: graphs, store, options)), store
-        )
+        found = contest.run(lambda cells: left.append(run_plan(cells, store, options)), store)
     sentences = [sentence for one in left for sentence in one.said]
     result = comparison(graphs.name, found, contest.about())
     return result, Left(sentences, any(one.failed for one in left))

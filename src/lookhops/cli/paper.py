@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from lookhops.core.options import parse_seeds
 from lookhops.core.tables import Table
 
 if TYPE_CHECKING:
-    from lookhops.runs.paper import Suite
+    from lookhops.graphs import Graphs
     from lookhops.runs.results import Results
     from lookhops.runs.store import Store
 
@@ -149,31 +149,40 @@ def _run(
     options: Runner,
 ) -> tuple[Results, Left]:
     """Run what is missing for these tables and figures; the results, and what is left."""
-    from lookhops.runs.paper import chosen_rows, paper_plan, paper_suite
+    from lookhops.runs.paper import (
+        chosen_rows,
+        paper_datasets,
+        paper_graphs,
+        paper_plan,
+        paper_protocol,
+    )
     from lookhops.runs.results import Results
     from lookhops.runs.store import Store
 
-    names, quick = _split(experiments.datasets), experiments.quick
+    quick = experiments.quick
     seeds = parse_seeds(experiments.seeds) if experiments.seeds else None
+    protocol = paper_protocol(seeds, experiments.precision, quick)
     with warnings_as_lines():
-        suite = paper_suite(names, seeds, experiments.precision, quick=quick, data_dir=data_dir)
+        names = paper_datasets(_split(experiments.datasets), quick, data_dir)
     options.check()
     rows = chosen_rows(*parts, _split(experiments.rows) or None)
-    cells = paper_plan(rows, suite.datasets, suite.protocol)
+    datasets = paper_graphs(names, quick, data_dir)
+    cells = paper_plan(rows, datasets, protocol)
     with Store(path) as store:
-        left = run_plan(cells, suite.graphs, store, options)
-        notes = _notes(suite, store, {name for part in parts for name in part})
-        results = Results(store.collect(cells, suite.graphs), notes, suite.quick)
+        left = run_plan(cells, store, options)
+        notes = _notes(datasets, store, {name for part in parts for name in part})
+        results = Results(store.collect(cells), notes, quick)
     return results, left
 
 
-def _notes(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, Any]]:
+def _notes(
+    datasets: Mapping[str, Graphs], store: Store, wanted: set[str]
+) -> dict[str, dict[str, Any]]:
     """The sizes of the data sets, and their information gain where it is asked for."""
     from lookhops.runs.paper import data_note, gain_note
 
     notes: dict[str, dict[str, Any]] = {}
-    for name in suite.datasets:
-        graphs = suite.graphs(name)
+    for name, graphs in datasets.items():
         where = (name, graphs.fingerprint)
         notes[name] = {"data": store.note(*where, "data", partial(data_note, graphs))}
         if "gain" in wanted:

@@ -15,11 +15,10 @@ from lookhops.core.tables import Table
 from lookhops.core.words import NONE, counted, memory, number, signed
 from lookhops.graphs import Graphs
 from lookhops.learners import Model
-from lookhops.runs.executor import Local
+from lookhops.runs.executor import Local, run_plan
 from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.plan import Cell, Entry, parse_models
 from lookhops.runs.results import CellResult, shared_seeds
-from lookhops.runs.running import run_plan
 from lookhops.runs.statistics import (
     Cost,
     Pair,
@@ -273,7 +272,7 @@ def compare(
     contest = Contest.of(graphs, models, plan, grid, name)
 
     def train(cells: Sequence[Cell]) -> None:
-        done = run_plan(cells, lambda name: graphs, store, Local(device), on_event=on_event)
+        done = run_plan(cells, store, Local(device), on_event=on_event)
         if done.failures:
             raise LookHopsError(done.failures[0])
 

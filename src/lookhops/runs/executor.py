@@ -1,38 +1,38 @@
-"""Executors: where the cells of a plan are trained; here the cores and GPUs of this machine."""
+"""Plans and executors: what the store lacks of a plan's cells is trained, here or elsewhere."""
 
 from __future__ import annotations
 
 import gc
-import os
-import shutil
-import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Self
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import ExitStack
+from dataclasses import replace
+from math import inf
+from typing import NamedTuple, Self
 
+import numpy as np
 import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import usable_cores
+from lookhops.core.words import counted
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
-from lookhops.nn.registry import loaded_plugins, with_plugins
 from lookhops.runs.plan import Cell
-from lookhops.runs.processes import Processes
+from lookhops.runs.processes import Processes, shared_gpu
 from lookhops.runs.record import RunRecord, record_run
+from lookhops.runs.store import Store
 from lookhops.tasks import task_of
-from lookhops.training.device import choose_device
-from lookhops.training.runs import OnEpoch
+from lookhops.training.device import choose_device, peak_memory
+from lookhops.training.runs import Event, OnEpoch, OnEvent
 
 #: Seconds of training ahead that are worth the start of other processes.
 WORTH = 10.0
+#: Seconds between two looks at what other processes do.
+PAUSE = 0.5
 
 
 class Executor(ABC):
@@ -42,10 +42,17 @@ class Executor(ABC):
     retries_alone = False
 
     def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.start(stack)
+            self._exit_stack = stack.pop_all()
         return self
 
-    def __exit__(self, *error: object) -> None:  # noqa: B027 -- not every one has to end something
-        """End what was started."""
+    def __exit__(self, *error: object) -> None:
+        self._exit_stack.close()
+
+    @abstractmethod
+    def start(self, stack: ExitStack) -> None:
+        """Start what trains; the stack ends it."""
 
     def most(self, cell: Cell) -> int | None:
         """How many seeds of a cell make a task; none is all of them."""
@@ -56,9 +63,7 @@ class Executor(ABC):
         """How many tasks there may be at a time, given how many runs are not begun yet."""
 
     @abstractmethod
-    def submit(
-        self, graphs: Graphs, cell: Cell, seeds: list[int], on_epoch: OnEpoch
-    ) -> Future[list[RunRecord]]:
+    def submit(self, cell: Cell, seeds: list[int], on_epoch: OnEpoch) -> Future[list[RunRecord]]:
         """Begin to train these seeds of a cell; ``on_epoch`` is called where that is done here."""
 
 
@@ -81,17 +86,11 @@ class Local(Executor):
     def __init__(self, device: str = "auto", processes: int | None = 1) -> None:
         self.device, self.gpu = device, choose_device(device).type == "cuda"
         self.count = processes or (1 if self.gpu else usable_cores())
-        self.slowest, self.is_beside = 0.0, False
+        self.slowest, self.in_processes = 0.0, False
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            environment = stack.enter_context(shared_gpu(self.gpu and self.count > 1))
-            self.pool = stack.enter_context(Processes(self.count, environment))
-            self.ending = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.ending.close()
+    def start(self, stack: ExitStack) -> None:
+        environment = stack.enter_context(shared_gpu(self.gpu and self.count > 1))
+        self.pool = stack.enter_context(Processes(self.count, environment))
 
     def most(self, cell: Cell) -> int | None:
         """One on a CPU, and of what has no epochs."""
@@ -100,22 +99,18 @@ class Local(Executor):
     def slots(self, waiting: int) -> int:
         """One, until the runs ahead are worth the start of other processes."""
         pays = self.gpu or self.slowest * (waiting - 1) > WORTH
-        self.is_beside = pays and self.count > 1
-        return self.count if self.is_beside else 1
+        self.in_processes = pays and self.count > 1
+        return self.count if self.in_processes else 1
 
-    def submit(
-        self, graphs: Graphs, cell: Cell, seeds: list[int], on_epoch: OnEpoch
-    ) -> Future[list[RunRecord]]:
-        """Train elsewhere, or here and now."""
+    def submit(self, cell: Cell, seeds: list[int], on_epoch: OnEpoch) -> Future[list[RunRecord]]:
+        learner = learner_of(cell.architecture)
         # What takes several threads is trained here: its numbers follow from their number.
-        if self.is_beside and (
-            self.gpu or learner_of(cell.architecture).threads(graphs, cell.protocol) == 1
-        ):
+        if self.in_processes and (self.gpu or learner.threads(cell.graphs, cell.protocol) == 1):
             device = self.device if self.gpu else "cpu"
-            return self.pool.call(train_with_plugins, graphs, loaded_plugins(), cell, seeds, device)
+            return self.pool.call(train_sent, cell.graphs, cell.without_graphs(), seeds, device)
         done, start = Future[list[RunRecord]](), time.perf_counter()
         try:
-            done.set_result(train_records(graphs, cell, seeds, self.device, on_epoch))
+            done.set_result(train_records(cell, seeds, self.device, on_epoch))
         except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
             done.set_exception(error.with_traceback(None))  # which would keep its tensors alive
         self.slowest = max(self.slowest, time.perf_counter() - start)
@@ -123,7 +118,6 @@ class Local(Executor):
 
 
 def train_records(
-    graphs: Graphs,
     cell: Cell,
     seeds: Sequence[int],
     device: str = "auto",
@@ -133,7 +127,7 @@ def train_records(
 
     A learner without epochs is fitted on the CPU.
     """
-    protocol = replace(cell.protocol, seeds=tuple(seeds))
+    graphs, protocol = cell.graphs, replace(cell.protocol, seeds=tuple(seeds))
     learner, task = learner_of(cell.architecture), task_of(graphs)
     chosen = choose_device(device if learner.has_epochs else "cpu")
     start = time.perf_counter()
@@ -154,83 +148,158 @@ def train_records(
     return records
 
 
-def train_with_plugins(
-    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int], device: str
-) -> list[RunRecord]:
-    """The same in a process that has the user's layers from these files alone: name and text."""
-    with with_plugins(plugins):
-        return train_records(graphs, cell, seeds, device)
+def train_sent(graphs: Graphs, cell: Cell, seeds: Sequence[int], device: str) -> list[RunRecord]:
+    """:func:`train_records` where the graphs were sent apart from the cell."""
+    return train_records(replace(cell, graphs=graphs), seeds, device)
 
 
-#: What Linux knows of this process; writing 5 to the second makes the peak begin again.
-STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+# -------------------------------------------------------------------- plans
 
 
-@dataclass
-class Peak:
-    """Bytes at the peak, known when the block has ended; none where the system does not say."""
+def run_plan(
+    cells: Sequence[Cell],
+    store: Store,
+    executor: Executor,
+    *,
+    time_limit: float = inf,
+    on_event: OnEvent = lambda event: None,
+) -> PlanRun:
+    """Train what the store lacks of the cells, in their order, until all of it is stored or failed.
 
-    size: int | None = None
-
-
-@contextmanager
-def peak_memory(device: torch.device) -> Iterator[Peak]:
-    """Measure the peak of the block: on a GPU what PyTorch held there, else the whole process.
-
-    The process counts with all that was in it before, Python and PyTorch among it. Where the system
-    cannot begin again, the peak is that of the process so far.
+    Cells that other processes have claimed in the store are left to them and waited for. After
+    ``time_limit`` seconds nothing new is begun.
     """
-    peak = Peak()
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        yield peak
-        peak.size = torch.cuda.max_memory_allocated(device)
-        return
-    with suppress(OSError):
-        RESET.write_text("5")
-    yield peak
-    peak.size = _process_peak()
+    with executor:
+        plan = PlanRun(cells, store, executor, on_event)
+        plan.run(time.monotonic() + time_limit)
+    return plan
 
 
-def _process_peak() -> int | None:
-    with suppress(OSError):
-        for line in STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return 1024 * int(line.split()[1])
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used if sys.platform == "darwin" else 1024 * used
+class _Task(NamedTuple):
+    """Seeds of a cell that are being trained since a moment."""
+
+    cell: Cell
+    seeds: list[int]
+    start: float
 
 
-#: What starts NVIDIA's MPS, which lets kernels of several processes run side by side.
-CONTROL = "nvidia-cuda-mps-control"
+class PlanRun:
+    """A plan on its way, and how it ended.
 
-
-@contextmanager
-def shared_gpu(wanted: bool = True) -> Iterator[Mapping[str, str]]:
-    """What processes must find in their environment to share a GPU, while the block runs.
-
-    MPS is started for the block where the machine has it and it is not running; without it, and
-    where it is not ``wanted``, processes take turns, which is slower and gives the same numbers.
+    Attributes:
+        found: Runs that the store had already.
+        trained: Runs that were trained now.
+        left: Runs that are still missing: the time was up, or they failed.
+        failures: Why runs failed, in words.
     """
-    control = shutil.which(CONTROL) if wanted else None
-    if control is None or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
-        yield {}
-        return
-    with TemporaryDirectory(prefix="lookhops-mps-") as folder:
-        folders = {
-            f"CUDA_MPS_{what}_DIRECTORY": str(Path(folder) / what) for what in ("PIPE", "LOG")
-        }
-        for path in folders.values():
-            Path(path).mkdir()
-        every = {**os.environ, **folders}
-        started = subprocess.run([control, "-d"], env=every, capture_output=True, check=False)
-        try:
-            yield folders if started.returncode == 0 else {}
-        finally:
-            if started.returncode == 0:
-                quit_it = {"input": b"quit -t 5\n", "timeout": 30, "capture_output": True}
-                subprocess.run([control], env=every, check=False, **quit_it)  # type: ignore[call-overload]
+
+    def __init__(
+        self, cells: Sequence[Cell], store: Store, executor: Executor, on_event: OnEvent
+    ) -> None:
+        self.cells, self.store, self.executor, self.on_event = cells, store, executor, on_event
+        self.found, self.trained, self.left = 0, 0, 0
+        self.failures: list[str] = []
+        self._waiting = deque(cells)
+        self._most = {cell: executor.most(cell) for cell in cells}
+        self._begun = {cell: set[int]() for cell in cells}
+        self._tasks: dict[Future[list[RunRecord]], _Task] = {}
+
+    def run(self, deadline: float) -> None:
+        """Until every cell is stored or has failed, or the time is up.
+
+        Cells of which another process has claimed what is left are asked for again later.
+        """
+        for cell in self.cells:
+            learner_of(cell.architecture).check(cell.graphs, task_of(cell.graphs))
+        self.found = self._count_finished()
+        if self.found:
+            text = f"{counted(self.found, 'run')} {'was' if self.found == 1 else 'were'}"
+            self.on_event(Event(text=f"{text} in the store already", finished=self.found))
+        with self.store.renewing():
+            has_waited = False
+            while self._tasks or (self._waiting and time.monotonic() < deadline):
+                self._begin_tasks(deadline)
+                if self._tasks:
+                    self._gather()
+                elif self._waiting:
+                    if not has_waited:
+                        text = "waiting for runs that another process has begun"
+                        self.on_event(Event(text=text))
+                    has_waited = True
+                    time.sleep(PAUSE)
+        self.left = self.total - self._count_finished()
+
+    @property
+    def total(self) -> int:
+        """The runs that are wanted."""
+        return sum(len(cell.protocol.seeds) for cell in self.cells)
+
+    def _finished(self, cell: Cell) -> set[int]:
+        return self.store.finished(cell.key) & set(cell.protocol.seeds)
+
+    def _count_finished(self) -> int:
+        return sum(len(self._finished(cell)) for cell in self.cells)
+
+    def _begin_tasks(self, deadline: float) -> None:
+        """Begin as many tasks as there are slots; none where all that waits is claimed."""
+        claimed = 0  # cells in a row that others work on
+        while claimed < len(self._waiting) and time.monotonic() < deadline:
+            waiting = self.total - self.found - sum(map(len, self._begun.values()))
+            if len(self._tasks) >= self.executor.slots(waiting):
+                return
+            claimed = 0 if self._begin() else claimed + 1
+
+    def _begin(self) -> bool:
+        """Begin what is free of the next cell; false where that is all claimed elsewhere."""
+        cell, start = self._waiting.popleft(), time.perf_counter()
+        wanted = [seed for seed in cell.protocol.seeds if seed not in self._begun[cell]]
+        seeds = self.store.claim(cell.key, wanted, self._most[cell]) if wanted else []
+        if seeds:
+            self._begun[cell].update(seeds)
+            try:
+                task = self.executor.submit(cell, seeds, self.on_event)
+            except BaseException:
+                self.store.release(cell.key, seeds)
+                raise
+            self._tasks[task] = _Task(cell, seeds, start)
+            self._waiting.appendleft(cell)
+        elif set(wanted) - self._finished(cell):
+            self._waiting.append(cell)
+            return False
+        return True
+
+    def _gather(self) -> None:
+        """Store what has been trained in the meantime."""
+        for future in wait(self._tasks, PAUSE, FIRST_COMPLETED).done:
+            task = self._tasks.pop(future)
+            if (error := future.exception()) is None:
+                self.keep(task, future.result())
+                continue
+            self.store.release(task.cell.key, task.seeds)
+            if self.executor.retries_alone and len(task.seeds) > 1:
+                # One seed's misfortune is not the others'.
+                self._most[task.cell] = 1
+                self._begun[task.cell].difference_update(task.seeds)
+                if task.cell not in self._waiting:
+                    self._waiting.appendleft(task.cell)
+            else:
+                self._fail(task, error)
+
+    def keep(self, task: _Task, records: Sequence[RunRecord]) -> None:
+        """Store the records of a task, and say so."""
+        cell, seconds = task.cell, time.perf_counter() - task.start
+        added = self.store.add(cell.dataset, cell.model, cell.key, records)
+        self.trained += added
+        main = records[0].task.main
+        scores = [record.score for record in records if record.score is not None]
+        score = main.written(float(np.mean(scores)) if scores else None)
+        which = f"seed {task.seeds[0]}" if len(records) == 1 else f"{len(records)} seeds"
+        text = f"{cell.dataset}, {cell.model}, {which}: test {main.title} {score}, {seconds:.1f} s"
+        self.on_event(Event(text=text, finished=added))
+
+    def _fail(self, task: _Task, error: BaseException) -> None:
+        seed = f", seed {task.seeds[0]}" if len(task.seeds) == 1 else ""
+        reason = str(getattr(error, "cause", None) or error).strip().splitlines()
+        which = f"{task.cell.dataset}, {task.cell.model}{seed}: "
+        self.failures.append(which + [*reason, type(error).__name__][0])
+        self.on_event(Event(text=f"failed: {self.failures[-1]}"))

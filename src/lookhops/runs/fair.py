@@ -137,7 +137,7 @@ class Contest:
         """Train what the store lacks and give the finished runs of each row."""
 
         def finished(cells: Sequence[Cell]) -> list[CellResult]:
-            return store.collect(cells, lambda name: self.graphs)
+            return store.collect(cells)
 
         tried = {
             row: [self._cell(name, entry, self.plan.protocol.seeds, 1) for name, entry in m.items()]
@@ -157,7 +157,7 @@ class Contest:
         protocol = replace(entry.protocol(self.plan.protocol), seeds=tuple(seeds))
         if members:
             protocol = replace(protocol, members=members)
-        return Cell(self.graphs.name, name, entry.model, protocol, self.plan)
+        return Cell(self.graphs, name, entry.model, protocol, self.plan)
 
     def _chosen_cells(self, row: str, chosen: Mapping[int, str] | None) -> list[Cell]:
         """The cells of a row: its model on all splits, or each chosen one on its own."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -154,16 +154,17 @@ def chosen_rows(
     return sorted(rows, key=lambda row: row.importance)
 
 
-def paper_plan(rows: Sequence[Row], datasets: Sequence[str], protocol: Protocol) -> list[Cell]:
+def paper_plan(
+    rows: Sequence[Row], datasets: Mapping[str, Graphs], protocol: Protocol
+) -> list[Cell]:
     """The cells to run, the most important first."""
     order = [d for d in RUN_ORDER if d in datasets] + [d for d in datasets if d not in RUN_ORDER]
     cells: dict[tuple[str, Model, int], Cell] = {}
     for row in rows:
-        for dataset in order:  # a model that stands in two tables is trained once
-            model, trained = row.architecture(dataset), replace(protocol, members=row.members)
-            cells.setdefault(
-                (dataset, model, row.members), Cell(dataset, row.label, model, trained)
-            )
+        for name in order:  # a model that stands in two tables is trained once
+            model, trained = row.architecture(name), replace(protocol, members=row.members)
+            cell = Cell(datasets[name], row.label, model, trained)
+            cells.setdefault((name, model, row.members), cell)
     return list(cells.values())
 
 
@@ -198,51 +199,48 @@ LOCAL = "BURSI"
 QUICK_DATASETS, QUICK_GRAPHS, QUICK_SEEDS, QUICK_EPOCHS = ("PROTEINS", "NCI1"), 150, (11, 22), 2
 
 
-@dataclass
-class Suite:
-    """Data sets by name, loaded when first asked for (of quick ones few graphs); a protocol."""
+def paper_graphs(
+    names: Sequence[str], quick: bool = False, data_dir: Path | None = None
+) -> dict[str, Graphs]:
+    """The graphs of data sets by name, of which the quick version takes few.
 
-    datasets: Sequence[str]
-    protocol: Protocol
-    quick: bool = False
-    data_dir: Path | None = None
-    loaded: dict[str, Graphs] = field(default_factory=dict)
-
-    def graphs(self, name: str) -> Graphs:
-        """The graphs of a data set: packed ones (``NAME.graphs`` in the data folder) come first."""
-        if name not in self.loaded:
-            packed = data_folder(self.data_dir) / f"{name}{SUFFIX}"
-            found = load(packed if packed.is_file() else name, data_dir=self.data_dir)
-            self.loaded[name] = some_of(found, QUICK_GRAPHS) if self.quick else found
-        return self.loaded[name]
-
-
-def paper_suite(
-    datasets: Sequence[str] | None = None,
-    seeds: Sequence[int] | None = None,
-    precision: str = "float32",
-    *,
-    quick: bool = False,
-    data_dir: Path | None = None,
-) -> Suite:
-    """The paper's data sets and protocol, or the quick version of them.
-
-    BURSI, which no collection has, is left out with a warning where it is not in the data folder.
+    Packed ones (``NAME.graphs`` in the data folder) come first.
     """
+    datasets = {}
+    for name in names:
+        packed = data_folder(data_dir) / f"{name}{SUFFIX}"
+        graphs = load(packed if packed.is_file() else name, data_dir=data_dir)
+        graphs = some_of(graphs, QUICK_GRAPHS) if quick else graphs
+        datasets[name] = graphs if graphs.name == name else replace(graphs, name=name)
+    return datasets
+
+
+def paper_protocol(
+    seeds: Sequence[int] | None = None, precision: str = "float32", quick: bool = False
+) -> Protocol:
+    """The paper's protocol, or that of the quick version."""
     protocol = Protocol(precision=precision)
     if quick:
         protocol = replace(protocol, seeds=QUICK_SEEDS, max_epochs=QUICK_EPOCHS)
-    if seeds is not None:
-        protocol = replace(protocol, seeds=tuple(seeds))
-    names = list(dict.fromkeys(datasets or (QUICK_DATASETS if quick else DATASETS)))
+    return protocol if seeds is None else replace(protocol, seeds=tuple(seeds))
+
+
+def paper_datasets(
+    wanted: Sequence[str] = (), quick: bool = False, data_dir: Path | None = None
+) -> list[str]:
+    """The names of the data sets: those that are wanted, or by default the paper's.
+
+    BURSI, which no collection has, is left out with a warning where it is not in the data folder.
+    """
+    names = list(dict.fromkeys(wanted or (QUICK_DATASETS if quick else DATASETS)))
     folder = data_folder(data_dir)
     if LOCAL in names and not ((folder / f"{LOCAL}{SUFFIX}").is_file() or find(LOCAL, folder)):
         said = f"{LOCAL} is not in {folder}, and no collection has it to download"
-        if datasets:
+        if wanted:
             raise LookHopsError(f"{said}: put {LOCAL}.zip there, or leave it out of --datasets.")
         warnings.warn(f"{said}: its column is left out.", stacklevel=2)
         names.remove(LOCAL)
-    return Suite(names, protocol, quick, data_dir)
+    return names
 
 
 def some_of(graphs: Graphs, count: int) -> Graphs:

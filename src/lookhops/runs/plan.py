@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
@@ -105,22 +105,32 @@ def canonical_json(values: Any) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cell:
     """One cell of a table: a model on a data set, one run for each seed of the protocol.
 
     ``splits`` are those of these seeds and perhaps more; by default the protocol's are drawn.
     """
 
-    dataset: str
+    graphs: Graphs
     model: str
     architecture: Model
     protocol: Protocol
     splits: SplitPlan | None = None
 
-    def key(self, graphs: Graphs) -> RunKey:
-        """What the cell's runs are stored under, given the graphs of its data set."""
-        return RunKey.of(graphs, self.architecture, self.protocol, self.splits)
+    @property
+    def dataset(self) -> str:
+        """What its data set is called."""
+        return self.graphs.name
+
+    @cached_property
+    def key(self) -> RunKey:
+        """What its runs are stored under."""
+        return RunKey.of(self.graphs, self.architecture, self.protocol, self.splits)
+
+    def without_graphs(self) -> Cell:
+        """The same to be sent to a process that has the graphs."""
+        return replace(self, graphs=None)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
-"""Work side by side on the cores or the GPU of this machine, in processes of its own."""
+"""Processes of this machine that compute beside this one, on its cores or its GPU."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock, Thread
 from traceback import format_exception
 from types import MappingProxyType
@@ -20,15 +24,16 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import keep_memory
 from lookhops.graphs import Graphs
+from lookhops.nn.registry import loaded_plugins, with_plugins
+from lookhops.training.runs import NotFinite
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 #: Asks a process a question, while it waits for an answer to its message.
 Ask = Callable[[Any], Any]
-#: Receives the messages of a process.
+#: Receives a message of a process.
 Listen = Callable[[Any, Ask], None]
 #: Sends a message, given what answers questions: the other end of a :data:`Listen`.
 Tell = Callable[[Any, Ask], None]
-
 
 LOST = (
     "The process that trained it ended: was it killed, or was there too little memory? Fewer at a "
@@ -64,7 +69,7 @@ class Processes(AbstractContextManager["Processes"]):
         return bool(self._all)
 
     def __exit__(self, *error: object) -> None:
-        """End the processes; what they are at is dropped."""
+        """End the processes, whatever they compute."""
         with self._lock:
             self._stopped = True
             for process in self._all:
@@ -73,12 +78,12 @@ class Processes(AbstractContextManager["Processes"]):
 
     def call(
         self,
-        work: Callable[..., Found],
+        work: Callable[..., Result],
         graphs: Graphs,
         *arguments: Any,
         listen: Listen | None = None,
-    ) -> Future[Found]:
-        """Call a function of a module in the next process that has nothing to do.
+    ) -> Future[Result]:
+        """Call a function of a module in the next idle process, which has the user's layers.
 
         Args:
             work: The function.
@@ -87,24 +92,23 @@ class Processes(AbstractContextManager["Processes"]):
             listen: Receives its messages, in a thread of this process: the function then has a
                 :data:`Tell` as its last argument. What is raised here ends it.
         """
+        return self._threads.submit(self._call, work, graphs, arguments, listen)
 
-        def in_thread() -> Found:
-            with self._lock:
-                if self._stopped:
-                    raise LookHopsError("It was stopped before it began.")
-                process = self._idle.pop() if self._idle else self._start()
-            try:
-                found = process.call(work, graphs, arguments, listen)
-            except BaseException:  # it is dead, or in an unknown state
-                process.kill()
-                raise
-            with self._lock:
-                self._idle.append(process)
-            if isinstance(found, Exception):
-                raise found
-            return found
-
-        return self._threads.submit(in_thread)
+    def _call(self, work: Any, graphs: Graphs, arguments: Sequence[Any], listen: Any) -> Any:
+        with self._lock:
+            if self._stopped:
+                raise LookHopsError("It was stopped before it began.")
+            process = self._idle.pop() if self._idle else self._start()
+        try:
+            result = process.call(work, graphs, arguments, listen)
+        except BaseException:  # it is dead, or in an unknown state
+            process.kill()
+            raise
+        with self._lock:
+            self._idle.append(process)
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     def _start(self) -> _Process:
         try:
@@ -118,31 +122,28 @@ class _Process:
     """A process that computes, as the one that started it sees it."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        ways = multiprocessing.get_all_start_methods()  # never as a copy: it would lack our threads
-        context = multiprocessing.get_context("forkserver" if "forkserver" in ways else "spawn")
+        methods = multiprocessing.get_all_start_methods()  # never "fork": it would lack our threads
+        context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
         self.connection, theirs = context.Pipe()
         start = context.Process  # type: ignore[attr-defined]
         self.process = start(target=_work, args=(theirs, environment), daemon=True)
         self.process.start()
         theirs.close()
-        self.graphs: Graphs | None = None  # what it has
+        self.graphs: Graphs | None = None  # those that it has
         self.has_answered = False
 
     def call(
-        self,
-        work: Callable[..., Any],
-        graphs: Graphs,
-        arguments: Sequence[Any],
-        listen: Listen | None,
+        self, work: Any, graphs: Graphs, arguments: Sequence[Any], listen: Listen | None
     ) -> Any:
-        """Call a function there; an error that it raises is given, not raised."""
+        """Call a function there; an error that it raises is returned, not raised."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs
-        is_over, said = self._ask((work, new, arguments, listen is not None))
-        while not is_over:
+        task = work, loaded_plugins(), new, arguments, listen is not None
+        is_result, said = self._ask(task)
+        while not is_result:
             assert listen is not None
             listen(said, self._ask)
-            is_over, said = self._ask(None)  # it continues
+            is_result, said = self._ask(None)  # it continues
         return said
 
     def _ask(self, question: Any) -> Any:
@@ -156,21 +157,8 @@ class _Process:
         return answer
 
     def kill(self) -> None:
-        """End it, whatever it is at."""
         self.process.kill()
         self.process.join()
-
-
-def _sendable(error: Exception) -> Exception:
-    """An error as it can be sent: with where it was raised, and as text where it must be."""
-    if isinstance(error, LookHopsError | torch.cuda.OutOfMemoryError):
-        return LookHopsError(str(error))
-    error.add_note("In another process:\n" + "".join(format_exception(error)))
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        error = RuntimeError("".join(format_exception(error)))
-    return error.with_traceback(None)
 
 
 class _Gone(Exception):
@@ -202,12 +190,6 @@ def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
-    with suppress(_Gone):
-        _answer(tasks)
-
-
-def _answer(tasks: Connection) -> None:
-    """Call what is sent, until the connection ends."""
     graphs: Graphs | None = None
 
     def tell(said: Any, answer: Ask) -> None:
@@ -215,16 +197,32 @@ def _answer(tasks: Connection) -> None:
         while (question := _receive(tasks)) is not None:
             _send(tasks, answer(question))
 
-    while True:
-        work, new, arguments, has_listener = _receive(tasks)
-        graphs = graphs if new is None else new
-        try:
-            found = work(graphs, *arguments, *([tell] if has_listener else []))
-        except _Gone:
-            raise
-        except Exception as error:
-            found = _sendable(error)
-        _send(tasks, (True, found))
+    with suppress(_Gone):
+        while True:
+            work, plugins, new, arguments, has_listener = _receive(tasks)
+            graphs = graphs if new is None else new
+            try:
+                with with_plugins(plugins):
+                    result = work(graphs, *arguments, *([tell] if has_listener else []))
+            except _Gone:
+                raise
+            except Exception as error:
+                result = _sendable(error)
+            _send(tasks, (True, result))
+
+
+def _sendable(error: Exception) -> Exception:
+    """An error as it can be sent: with where it was raised, and as text where it must be."""
+    if isinstance(error, NotFinite):
+        return NotFinite(str(error), error.runs)
+    if isinstance(error, LookHopsError | torch.cuda.OutOfMemoryError):
+        return LookHopsError(str(error))
+    error.add_note("In another process:\n" + "".join(format_exception(error)))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError("".join(format_exception(error)))
+    return error.with_traceback(None)
 
 
 def _end_with_parent() -> None:
@@ -232,3 +230,34 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+#: What starts NVIDIA's MPS, which lets kernels of several processes run side by side.
+CONTROL = "nvidia-cuda-mps-control"
+
+
+@contextmanager
+def shared_gpu(wanted: bool = True) -> Iterator[Mapping[str, str]]:
+    """What processes must find in their environment to share a GPU, while the block runs.
+
+    MPS is started for the block where the machine has it and it is not running; without it, and
+    where it is not ``wanted``, processes take turns, which is slower and gives the same numbers.
+    """
+    control = shutil.which(CONTROL) if wanted else None
+    if control is None or "CUDA_MPS_PIPE_DIRECTORY" in os.environ:
+        yield {}
+        return
+    with TemporaryDirectory(prefix="lookhops-mps-") as folder:
+        folders = {
+            f"CUDA_MPS_{what}_DIRECTORY": str(Path(folder) / what) for what in ("PIPE", "LOG")
+        }
+        for path in folders.values():
+            Path(path).mkdir()
+        every = {**os.environ, **folders}
+        started = subprocess.run([control, "-d"], env=every, capture_output=True, check=False)
+        try:
+            yield folders if started.returncode == 0 else {}
+        finally:
+            if started.returncode == 0:
+                quit_it = {"input": b"quit -t 5\n", "timeout": 30, "capture_output": True}
+                subprocess.run([control], env=every, check=False, **quit_it)  # type: ignore[call-overload]

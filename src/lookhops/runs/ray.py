@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
-from typing import Any, Self
+from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.nn.registry import loaded_plugins
-from lookhops.runs.executor import Executor, train_with_plugins
+from lookhops.nn.registry import loaded_plugins, with_plugins
+from lookhops.runs.executor import Executor, train_sent
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import RunRecord
 from lookhops.training.runs import OnEpoch
@@ -41,20 +41,14 @@ class Ray(Executor):
         self.address, self.device = address, device
         self.wanted = {"CPU": cpus_per_task, "GPU": gpus_per_task}
 
-    def __enter__(self) -> Self:
+    def start(self, stack: ExitStack) -> None:
         self.ray = import_ray()
-        with ExitStack() as stack:
-            stack.enter_context(connected(self.ray, self.address))
-            self._check_resources()
-            self.task = self.ray.remote(train_with_plugins).options(
-                num_cpus=self.wanted["CPU"], num_gpus=self.wanted["GPU"], max_retries=RETRIES
-            )
-            self.shared: dict[str, Any] = {}  # each data set goes to the cluster once
-            self.ending = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.ending.close()
+        stack.enter_context(connected(self.ray, self.address))
+        self._check_resources()
+        self.task = self.ray.remote(_train).options(
+            num_cpus=self.wanted["CPU"], num_gpus=self.wanted["GPU"], max_retries=RETRIES
+        )
+        self.sent: dict[int, Any] = {}  # each data set goes to the cluster once
 
     def slots(self, waiting: int) -> int:
         """How many tasks fit the cluster as it is now, and a few that wait for their turn."""
@@ -62,14 +56,12 @@ class Ray(Executor):
         fit = [there.get(what, 0) / count for what, count in self.wanted.items() if count > 0]
         return max(1, int(min(fit, default=1))) + AHEAD
 
-    def submit(
-        self, graphs: Graphs, cell: Cell, seeds: list[int], on_epoch: OnEpoch
-    ) -> Future[list[RunRecord]]:
+    def submit(self, cell: Cell, seeds: list[int], on_epoch: OnEpoch) -> Future[list[RunRecord]]:
         """Train on a worker; its epochs are no events here."""
-        if cell.dataset not in self.shared:
-            self.shared[cell.dataset] = self.ray.put(graphs)
-        shared, plugins = self.shared[cell.dataset], loaded_plugins()
-        return self.task.remote(shared, plugins, cell, seeds, self.device).future()
+        if id(cell.graphs) not in self.sent:
+            self.sent[id(cell.graphs)] = self.ray.put(cell.graphs)
+        sent, bare = self.sent[id(cell.graphs)], cell.without_graphs()
+        return self.task.remote(sent, loaded_plugins(), bare, seeds, self.device).future()
 
     def _check_resources(self) -> None:
         """Refuse a task that could never start, instead of waiting for ever."""
@@ -80,6 +72,14 @@ class Ray(Executor):
                     f"A task wants {wanted:g} {what} (--{what.lower()}s-per-task), and the cluster "
                     f"has {there.get(what, 0):g} in all."
                 )
+
+
+def _train(
+    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int], device: str
+) -> list[RunRecord]:
+    """Train on a worker, which has the user's layers from ``plugins`` alone: names and texts."""
+    with with_plugins(plugins):
+        return train_sent(graphs, cell, seeds, device)
 
 
 def import_ray() -> ModuleType:

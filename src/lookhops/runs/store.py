@@ -22,7 +22,6 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import process_alive
-from lookhops.graphs import Graphs
 from lookhops.runs.plan import Cell, RunKey, canonical_json
 from lookhops.runs.record import RunRecord
 from lookhops.runs.results import CellResult
@@ -128,17 +127,17 @@ class Store(AbstractContextManager["Store"]):
         with self._explained():
             return read_cells(self.db, self.path)
 
-    def collect(self, cells: Sequence[Cell], source: Callable[[str], Graphs]) -> list[CellResult]:
+    def collect(self, cells: Sequence[Cell]) -> list[CellResult]:
         """The finished runs of these cells, in the order of their seeds."""
         stored = {cell.key: cell for cell in self.cells()}
-        found = []
+        results = []
         for cell in cells:
-            kept = stored.get(key := cell.key(source(cell.dataset)))
+            kept = stored.get(cell.key)
             seeds = [seed for seed in cell.protocol.seeds if kept and seed in kept.seeds]
             if kept and seeds:
                 runs = kept.of_seeds(seeds).runs
-                found.append(CellResult(cell.dataset, cell.model, key, runs))
-        return found
+                results.append(CellResult(cell.dataset, cell.model, cell.key, runs))
+        return results
 
     def note(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
         """What is kept of a data set under ``kind``; made, and kept, if it is not there yet."""

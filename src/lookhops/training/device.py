@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -98,3 +101,45 @@ def dense_products(precision: str) -> Iterator[None]:
 def layers(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """Layers that run in the block run in bfloat16 where the precision says so."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+#: Linux's status of this process; writing 5 to the second resets its peak.
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass
+class Peak:
+    """Bytes at the peak, set when the block has ended; none where the system does not say."""
+
+    size: int | None = None
+
+
+@contextmanager
+def peak_memory(device: torch.device) -> Iterator[Peak]:
+    """Measure the peak of the block: on a GPU what PyTorch held there, else the whole process.
+
+    Where the system cannot reset it, the peak is that of the process so far.
+    """
+    peak = Peak()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        yield peak
+        peak.size = torch.cuda.max_memory_allocated(device)
+        return
+    with suppress(OSError):
+        RESET.write_text("5")
+    yield peak
+    peak.size = _process_peak()
+
+
+def _process_peak() -> int | None:
+    with suppress(OSError):
+        for line in STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else 1024 * used

@@ -59,7 +59,7 @@ class Run:
         weights: The weights of that epoch.
         predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
             in the units of the targets; under ``unseen`` those for the validation graphs, each
-            at the epoch that would have been kept without it (:class:`~.fitting.Unseen`).
+            at the epoch that would have been kept without it (:class:`~.unseen.Unseen`).
         preprocessing: What was fitted on a training part.
         fitted: What the task took from the training part.
         member: Which of several networks on this split, from 0.

@@ -1,5 +1,7 @@
 """The paper's numbers and rows, and the plan that runs them again."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from lookhops.core.errors import LookHopsError
@@ -67,7 +69,8 @@ def test_rows_are_the_papers_networks():
 
 def test_the_plan_trains_nothing_twice_and_begins_with_what_matters():
     rows = chosen_rows(["conv", "pool", "ours"], ["accuracy-by-k"])
-    cells = paper_plan(rows, DATASETS, Protocol())
+    datasets = {name: SimpleNamespace(name=name) for name in DATASETS}
+    cells = paper_plan(rows, datasets, Protocol())
     keys = [(cell.dataset, cell.architecture, cell.protocol.members) for cell in cells]
     assert len(keys) == len(set(keys))
     for row in rows:

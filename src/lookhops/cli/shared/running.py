@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,6 @@ from lookhops.core.options import option
 from lookhops.core.words import agreeing, counted
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
     from lookhops.runs.executor import Executor
     from lookhops.runs.plan import Cell
     from lookhops.runs.store import Store
@@ -91,11 +90,9 @@ class Left:
             raise typer.Exit(1)
 
 
-def run_plan(
-    cells: Sequence[Cell], source: Callable[[str], Graphs], store: Store, options: Runner
-) -> Left:
+def run_plan(cells: Sequence[Cell], store: Store, options: Runner) -> Left:
     """Run what is missing, with a bar or plain lines on stderr; what is left."""
-    from lookhops.runs import running
+    from lookhops.runs import executor
 
     limit = inf if options.time_limit is None else options.time_limit
     total = sum(len(cell.protocol.seeds) for cell in cells)
@@ -111,8 +108,9 @@ def run_plan(
             )
 
         try:
-            executor = options.executor()
-            done = running.run_plan(cells, source, store, executor, time_limit=limit, on_event=show)
+            done = executor.run_plan(
+                cells, store, options.executor(), time_limit=limit, on_event=show
+            )
         except KeyboardInterrupt:
             if finished := int(bar.tasks[0].completed):
                 kept = f"{finished:,} of {counted(total, 'run')} {agreeing(finished, 'is', 'are')}"

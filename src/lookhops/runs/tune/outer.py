@@ -14,10 +14,9 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, SearchOptions, parse_split
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs
-from lookhops.runs.executor import Local
+from lookhops.runs.executor import Local, run_plan
 from lookhops.runs.plan import Cell, canonical
 from lookhops.runs.results import CellResult
-from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.runs.tune.record import SearchRecord
 from lookhops.runs.tune.search import Judge, Search
@@ -132,16 +131,16 @@ def test_outer(
     seeds_of: dict[str, list[int]] = {}
     for seed, candidate in chosen.items():
         seeds_of.setdefault(candidate.name, []).append(seed)
-    cells = [Cell(graphs.name, "network", RECOMMENDED, plan.protocol, plan)]
+    cells = [Cell(graphs, "network", RECOMMENDED, plan.protocol, plan)]
     for name, seeds in seeds_of.items():
         entry = chosen[seeds[0]].entry
         protocol = replace(entry.protocol(plan.protocol), seeds=tuple(seeds))
-        cells.append(Cell(graphs.name, name, entry.model, protocol, plan))
+        cells.append(Cell(graphs, name, entry.model, protocol, plan))
     with Store(store) as opened:
-        done = run_plan(cells, lambda name: graphs, opened, Local(device), on_event=on_event)
+        done = run_plan(cells, opened, Local(device), on_event=on_event)
         if done.failures:
             raise LookHopsError(f"{done.failures[0]}; the same command tries again.")
-        recommended, *tuned = opened.collect(cells, lambda name: graphs)
+        recommended, *tuned = opened.collect(cells)
     scores = {seed: score for cell in tuned for seed, score in _scores(cell).items()}
     before = _scores(recommended)
     order = plan.protocol.seeds

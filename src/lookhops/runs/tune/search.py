@@ -22,7 +22,7 @@ from lookhops.runs.tune.study import StudyFile, best, finished, is_complete
 from lookhops.sources.splits import Split
 from lookhops.tasks import Metric, Task
 from lookhops.training.runs import Epoch, OnEvent, Rates, Run
-from lookhops.training.trainer import Trainer
+from lookhops.training.trainer import Trainer, in_turn
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -107,7 +107,13 @@ class Judge:
         wanted = dict.fromkeys((one, seed) for one in rates for seed in parts)
         runs = [Run(seed, parts[seed], rates=one) for one, seed in wanted]
         trainer = Trainer(
-            self.graphs, self.task, architecture, self.protocol, self.device, self.stacked
+            self.graphs,
+            self.task,
+            architecture,
+            self.protocol,
+            self.device,
+            self.stacked,
+            skip_failed=True,
         )
 
         def on_epoch(epoch: Epoch) -> None:
@@ -117,9 +123,8 @@ class Judge:
                 run.pruned = ends
 
         found: dict[tuple[Rates | None, int], Run] = {}
-        for stack in trainer.stacks(runs):
-            for run in trainer.train(stack, on_epoch=on_epoch, skip_failed=True):
-                found[run.rates, run.seed] = replace(run, score=self._score(run), weights={})
+        for run in in_turn(trainer, trainer.stacks(runs), None, on_epoch):
+            found[run.rates, run.seed] = replace(run, score=self._score(run), weights={})
         return [[found[one, seed] for seed in splits] for one in rates]
 
     def _score(self, run: Run) -> float | None:
