@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 
 from lookhops.cli.demo import MOLECULES
-from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import load_model
 from lookhops.sources.loading import load
 
 

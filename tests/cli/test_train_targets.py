@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import load_model
 from molecule_sets import written
 
 SMALL = ("--hidden", 8, "--layers", 2, "--epochs", 4, "--fingerprint", 1, "--device", "cpu")

@@ -53,11 +53,11 @@ class OfRows:
         assert_all_finite(np.asarray(y))
         return super().fit(graphs, y)
 
-    def _answers(self, X, features=None):
+    def _answers(self, X, features=None, coverage=None):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        return super()._answers(self._rows(X, reset=False))
+        return super()._answers(self._rows(X, reset=False), features, coverage)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -475,6 +475,14 @@ def test_several_targets_at_once(tasks):
     shares = [(answers[:, 0].astype(int) == y["a"]).mean()]
     shares.append((answers[known, 1] == y["size"][known]).mean())
     assert model.score(tasks, y) == pytest.approx(np.mean(shares))
+
+
+def test_targets_of_different_numbers_of_classes_keep_their_order(tasks):
+    y = pd.DataFrame({"three": np.arange(80) % 3, "two": np.arange(80) % 2})
+    model = quick().fit(tasks, y)
+    assert [p.shape[1] for p in model.predict_proba(tasks)] == [3, 2]
+    assert [found.shape[1] for found in model.predict_set(tasks)] == [3, 2]
+    assert set(model.predict(tasks)[:, 1]) <= {0, 1}
 
 
 def test_numbers_with_blanks_alone_and_side_by_side(tasks):

@@ -12,8 +12,8 @@ from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Target
 from lookhops.models import train_into
 from lookhops.models.answers import Predictions, answer_columns
-from lookhops.models.neighbours import Known
 from lookhops.models.predictor import Predictor
+from lookhops.models.reference import Known
 from lookhops.sources.loading import load
 from lookhops.tasks import task_of
 

@@ -17,7 +17,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models import training
-from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture, load_plugin

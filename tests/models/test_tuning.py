@@ -10,7 +10,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol, SearchOptions
 from lookhops.core.words import p_said
 from lookhops.graphs import Target
-from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import load_model
 from lookhops.models.tuning import tune_into
 from lookhops.report.build import report_on
 from lookhops.runs.plan import parse_entry

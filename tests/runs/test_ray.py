@@ -13,7 +13,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Classical
 from lookhops.learners import parse_model
 from lookhops.models import Predictor
-from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import load_model
 from lookhops.models.ray import RayAnswers, train_on_ray
 from lookhops.runs.executor import run_plan
 from lookhops.runs.plan import Cell

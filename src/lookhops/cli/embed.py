@@ -21,7 +21,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
 
 if TYPE_CHECKING:
-    from lookhops.models.embedding import Embeddings
+    from lookhops.models.answers import Embeddings
     from lookhops.sources.streams import Part
 
 
@@ -59,7 +59,7 @@ def embed(
         raise LookHopsError(f"--bits is a number from 0, not {bits}.")
     check_output(output, (".parquet", ".csv", ".npy"), source)
     with opened(model, device, reading, source, streaming) as (predictor, stream):
-        from lookhops.models.embedding import vector_columns
+        from lookhops.models.answers import vector_columns
 
         seed = predictor.known_seed(of_seed)
         apart = output.suffix.lower() == ".csv"

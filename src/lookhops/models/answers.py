@@ -1,25 +1,30 @@
-"""Answers to new graphs, as one object, as records and as the rows of a table."""
+"""What a model gives for new graphs, answers or vectors, and both as the rows of a table."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.row_files import write_csv
 from lookhops.graphs import Graphs, in_input_order
-from lookhops.models.neighbours import Neighbours
+from lookhops.graphs.choosing import kept_rows
+from lookhops.models.reference import Neighbours
 from lookhops.sources.graph_streams import GraphStream
 from lookhops.tasks.answers import Column, TargetAnswers, rowwise
 
 #: What a table says of a graph like none that the model was trained on.
 UNLIKE = "unlike the training graphs"
+#: Bits of a fingerprint where nothing else is asked for.
+BITS = 1024
 Value = TypeVar("Value")
 
 
@@ -35,8 +40,8 @@ class OfOnlyTarget(Generic[Value]):
             raise LookHopsError(f"The model answers {count} targets; look at each of `targets`.")
         if not hasattr(first, self.name):
             raise LookHopsError(f"The model answers {first.found_in}.")
-        found: Value = getattr(first, self.name)
-        return found
+        value: Value = getattr(first, self.name)
+        return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +92,9 @@ class Predictions:
     @classmethod
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:
         """The answers of one model for several sets of graphs, one after the other."""
-        return rowwise(parts, _concatenated)
+        return rowwise(
+            parts, lambda p: [*chain(*p)] if isinstance(p[0], list) else np.concatenate(p)
+        )
 
     def said(self, graph: int) -> str:
         """The answers to one graph in words."""
@@ -110,8 +117,51 @@ class Predictions:
     """The numbers that are answered, where these are the only target, shape (g)."""
 
 
-def _concatenated(rows: Sequence[Any]) -> Any:
-    return list(chain(*rows)) if isinstance(rows[0], list) else np.concatenate(rows)
+# -------------------------------------------------------------------- vectors
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Graphs as vectors.
+
+    Args:
+        ids: What each graph is called, shape (g).
+        readout: What the layers of one network read of each graph, float32, shape (g, d): the
+            features from which its last dense layers answer. d is 0 for models without layers.
+        fingerprint: Which neighbourhoods each graph has, folded into bits, uint8, shape (g, bits);
+            bits is 0 where none are asked for, or the model reads no neighbourhoods.
+    """
+
+    ids: list[str]
+    readout: Array
+    fingerprint: Array
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def matrix(self) -> Array:
+        """Both side by side, float32, shape (g, d + bits)."""
+        return np.concatenate((self.readout, self.fingerprint.astype(np.float32)), axis=1)
+
+
+def folded(graphs: Graphs, codes: Tensor, bits: int) -> Array:
+    r"""The neighbourhoods of each graph as bits: bit :math:`c \bmod b` is set for each code c.
+
+    Counts are in it too, since the codes are in unary.
+
+    Args:
+        graphs: The graphs.
+        codes: Their :func:`~lookhops.neighbourhoods.unary_codes`, shape (n, h + 1).
+        bits: How many, :math:`b`.
+    """
+    if bits < 0:
+        raise LookHopsError(f"A fingerprint has a number of bits from 0, not {bits}.")
+    found = torch.zeros(len(graphs), bits, dtype=torch.uint8, device=codes.device)
+    if bits:
+        position = graphs.batch.long()[:, None] * bits + codes.remainder(bits)
+        found.view(-1)[position.flatten()] = 1
+    return found.cpu().numpy()
 
 
 # -------------------------------------------------------------------- tables
@@ -160,38 +210,74 @@ def answer_columns(
     blank = ["" if as_text else None] * len(graphs.skipped)
     made: dict[str, Any] = {}
     for name, (values, written) in _answered(answers, coverage).items():
-        own = values.tolist() if isinstance(values, np.ndarray) else values
+        column = values.tolist() if isinstance(values, np.ndarray) else values
         if as_text and written:
-            own = ["" if value != value else written % value for value in own]
-        own = in_input_order(own, blank, graphs.skipped)
-        made[name] = np.array(own, dtype=float) if written and not as_text else own
-    reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
-    warnings = [UNLIKE if unlike else "" for unlike in answers.unlike.tolist()]
-    made["warning"] = in_input_order(warnings, reasons, graphs.skipped)
-    return beside_rows(head, cells, made)
+            column = ["" if value != value else written % value for value in column]
+        column = in_input_order(column, blank, graphs.skipped)
+        made[name] = np.array(column, dtype=float) if written and not as_text else column
+    return _beside_rows(head, cells, graphs, made, answers.unlike)
 
 
-def beside_rows(
-    head: Sequence[str], cells: Sequence[Sequence[Any]], made: Mapping[str, Any]
+def vector_columns(
+    head: Sequence[str],
+    cells: Sequence[Sequence[Any]],
+    graphs: Graphs,
+    found: Embeddings,
+    apart: bool,
 ) -> tuple[list[str], list[Any]]:
-    """The names and the columns of an input's rows, and after them columns that were made."""
+    """The rows of an input with their vectors, column by column.
+
+    Args:
+        head: Names of the input's columns.
+        cells: The rows of the input.
+        graphs: Their graphs, and the rows that gave none: their readout is NaN, and no bit is set.
+        found: The graphs' vectors.
+        apart: Whether each number is a column of its own; else vectors are rows of matrices.
+
+    Returns:
+        Names of all columns, and the columns. The last says why a row has no vectors.
+    """
+    made: dict[str, Any] = {}
+    for name, vectors, blank in (
+        ("readout", found.readout, np.nan),
+        ("fingerprint", found.fingerprint, 0),
+    ):
+        rows = np.full((len(cells), vectors.shape[1]), blank, vectors.dtype)
+        rows[kept_rows(graphs)] = vectors
+        if not apart and rows.shape[1]:
+            made[name] = rows
+        for number, column in enumerate(rows.T.tolist() if apart else ()):
+            made[f"{name}_{number}"] = ["" if v != v else f"{v:.6g}" for v in column]
+    return _beside_rows(head, cells, graphs, made, np.zeros(len(found), dtype=bool))
+
+
+def _beside_rows(
+    head: Sequence[str],
+    cells: Sequence[Sequence[Any]],
+    graphs: Graphs,
+    made: dict[str, Any],
+    unlike: Array,
+) -> tuple[list[str], list[Any]]:
+    """The names and the columns of an input's rows, then those that were made, then warnings."""
+    reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
+    warnings = [UNLIKE if one else "" for one in unlike.tolist()]
+    made["warning"] = in_input_order(warnings, reasons, graphs.skipped)
     columns: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
-    return [*head, *(free_name(name, head) for name in made)], [*columns, *made.values()]
+    return [*head, *(_free_name(name, head) for name in made)], [*columns, *made.values()]
 
 
 def _answered(answers: Predictions, coverage: float) -> dict[str, Column]:
-    """The columns of answers to graphs."""
     several = len(answers.targets) > 1
     found: dict[str, Column] = {}
     for target in answers.targets:
-        own = target.columns(coverage)
-        found |= {f"{target.name}_{key}" if several else key: own[key] for key in own}
+        for key, column in target.columns(coverage).items():
+            found[f"{target.name}_{key}" if several else key] = column
     if answers.similarity is not None:
         found["similarity"] = answers.similarity, "%.3f"
     return found | ({} if answers.neighbours is None else answers.neighbours.columns())
 
 
-def free_name(name: str, taken: Collection[str]) -> str:
+def _free_name(name: str, taken: Collection[str]) -> str:
     """A name that no other column has: ``predicted``, ``predicted_2``."""
     others = (f"{name}_{number}" for number in count(2))
-    return next(own for own in chain([name], others) if own not in taken)
+    return next(free for free in chain([name], others) if free not in taken)

@@ -8,33 +8,33 @@ model, in one step (:func:`~lookhops.core.files.changing`): a reader sees one mo
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 import numpy as np
+from torch import Tensor
 
 from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current, read_bytes, read_json
-from lookhops.core.options import Protocol
-from lookhops.core.schema import (
-    AtLeast,
-    Count,
-    NotNegative,
-    Positive,
-    Range,
-    Share,
-    read,
-)
+from lookhops.core.options import Architecture, Protocol, Reading
+from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Range, Share, located, read
+from lookhops.core.tensor_files import unpack_tensors
 from lookhops.encoding import Encoding
-from lookhops.learners import Learner, learner_from_dict
+from lookhops.encoding.graph_encoding import Preprocessing
+from lookhops.learners import Fitted, FittedNetwork, Learner, learner_from_dict
+from lookhops.learners.learner import FITTED
 from lookhops.learners.registry import SAVED
+from lookhops.models.reference import Reference
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.sources.graph_counts import check_graph_counts
 from lookhops.tasks import Calibration, Task, task_from_dict
 from lookhops.tasks.task import Head
 from lookhops.training.randomness import FINAL
+from lookhops.training.runs import run_key
 
 FORMAT = "lookhops-model-2"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
@@ -207,3 +207,117 @@ def learner_in(config: Mapping[str, Any]) -> Learner:
 def task_in(config: Mapping[str, Any]) -> Task:
     """What was asked of it."""
     return task_from_dict(config["task"])
+
+
+# -------------------------------------------------------------------- the model
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A model folder that was read and fits together.
+
+    Args:
+        folder: Where it is.
+        config: The content of ``config.json``, with its totals.
+        learner: What was fitted.
+        encoding: The columns of the graphs that it reads.
+        task: What it is asked.
+        members: What was fitted for each seed: one, or several whose answers are averaged.
+        fitted: What the task took from each seed's training part, where answers need it.
+        reference: What new graphs are compared with; none where that file was removed.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    learner: Learner
+    encoding: Encoding
+    task: Task
+    members: dict[int, list[Fitted]]
+    fitted: dict[int, Tensor]
+    reference: Reference | None = None
+
+    @property
+    def architecture(self) -> Architecture:
+        """That of its networks; other learners have none, and are refused by name."""
+        with located(str(self.folder)):
+            return self.learner.network_architecture
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds whose models are here."""
+        return tuple(seed for seed in self.members if seed != FINAL)
+
+    @property
+    def answering(self) -> tuple[int, ...]:
+        """The seeds whose models answer: all, or what was trained on all graphs alone."""
+        return (FINAL,) if FINAL in self.members else self.seeds
+
+    def calibration(self, seed: int) -> Calibration:
+        """What turns a seed's outputs into answers."""
+        return calibration_of(self.config["metrics"], seed)
+
+    @property
+    def reading(self) -> Reading:
+        """How the graphs were read that it was trained on."""
+        return Reading.from_dict(self.config["reading"])
+
+    def networks(self, seed: int) -> list[FittedNetwork]:
+        """The trained networks of a seed; other learners are refused by name."""
+        _ = self.architecture
+        return cast(list[FittedNetwork], self.members[seed])
+
+    def preprocessing(self, seed: int) -> Preprocessing:
+        """What was fitted beside the weights of a seed's networks."""
+        return self.networks(seed)[0].preprocessing
+
+
+def load_model(folder: Path | str) -> Checkpoint:
+    """Read a model folder and check that its parts fit each other and this version."""
+    return one_model(Path(folder), _load)
+
+
+def _load(folder: Path) -> Checkpoint:
+    config, path = read_config(folder), folder / WEIGHTS
+    content = read_bytes(path)
+    tensors, _ = unpack_tensors(content, path)
+    with located(str(folder / CONFIG)):
+        learner, task = learner_in(config), task_in(config)
+        encoding = Encoding.from_dict(config["encoding"])
+    counts = {int(seed): config["members"].get(seed, 1) for seed in config["epochs"]}
+    if last := config.get("final_model"):
+        counts[FINAL] = last["members"]
+    by_member: dict[str, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        owner, _, name = key.partition(".")
+        by_member.setdefault(owner, {})[name] = value
+    members: dict[int, list[Fitted]] = {}
+    with located(f"{path}: does not fit {CONFIG}"):
+        for seed, count in counts.items():
+            keys = [run_key(seed, member) for member in range(count)]
+            first = by_member.get(keys[0], {})  # which has what all members share
+            each = [{**first, **by_member.pop(key, {})} for key in keys]
+            members[seed] = [
+                learner.fitted.from_tensors(learner, task, encoding, one) for one in each
+            ]
+        if by_member:
+            raise LookHopsError(f"it also has tensors of {next(iter(by_member))!r}")
+    _check_hash(path, content, config["weights_sha256"], "train again")
+    fitted = {
+        seed: tensors[key] for seed in members if (key := f"{run_key(seed, 0)}.{FITTED}") in tensors
+    }
+    reference, path = None, folder / REFERENCE
+    if current(path).is_file():
+        content = read_bytes(path)
+        _check_hash(path, content, config["reference_sha256"], "remove the file")
+        with located(str(path)):
+            reference = Reference.from_tensors(unpack_tensors(content, path)[0], task)
+    return Checkpoint(folder, config, learner, encoding, task, members, fitted, reference)
+
+
+def _check_hash(path: Path, content: bytes, expected: str, otherwise: str) -> None:
+    if hashlib.sha256(content).hexdigest() != expected:
+        what = "the weights that" if path.name == WEIGHTS else "what"
+        raise LookHopsError(
+            f"{path}: not {what} {CONFIG} describes; finish the training with "
+            f"`lookhops train ... --resume`, or {otherwise}."
+        )

@@ -15,8 +15,7 @@ from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
-from lookhops.models.checkpoint import Checkpoint
-from lookhops.models.folder import commonest_key
+from lookhops.models.folder import Checkpoint, commonest_key
 from lookhops.models.predictor import Predictor
 from lookhops.sources.splits.given import target_in
 from lookhops.tasks import Metric, TargetAnswers

@@ -21,10 +21,9 @@ from lookhops.graphs import Graphs
 from lookhops.learners import Fitted, FittedNetwork
 from lookhops.learners.learner import mean_variance
 from lookhops.learners.network import ensemble_of
-from lookhops.models.answers import Predictions
-from lookhops.models.checkpoint import Checkpoint, load_model
-from lookhops.models.embedding import BITS, Embeddings, folded
-from lookhops.models.neighbours import MOST_NEIGHBOURS, Neighbours
+from lookhops.models.answers import BITS, Embeddings, Predictions, folded
+from lookhops.models.folder import Checkpoint, load_model
+from lookhops.models.reference import MOST_NEIGHBOURS, Neighbours
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
 from lookhops.sources.rdkit.descriptors import rdkit_version

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import MINUS
 from lookhops.graphs import Graphs
-from lookhops.models.neighbours import Known
+from lookhops.graphs.indexing import Texts
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
 from lookhops.neighbourhoods.similarity import sample
 from lookhops.sources.rdkit.descriptors import reference_values
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
+from lookhops.tasks.answers import Column
 from lookhops.training.randomness import FINAL
 
+#: The most neighbours that are asked for.
+MOST_NEIGHBOURS = 100
 #: Share of the validation graphs that are called unlike the training graphs.
 UNLIKE = 0.01
 #: Splits that the limit is learnt from: more of them would hardly move it.
@@ -27,6 +33,162 @@ LEARNT_FROM = 3
 MOST_VAL = 20_000
 #: Begins the names of tensors with the scores of a seed's validation graphs.
 SCORES = "nonconformity."
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The training graphs that new graphs are most similar to, the most similar first.
+
+    Args:
+        similarity: From 0 to 1, shape (g, k).
+        ids: What each is called, shape (g, k).
+        smiles: The molecules, shape (g, k); none where graphs are no molecules.
+        values: The name of its class or its number for each target, shape (g, k, targets); NaN
+            where it is blank.
+        names: What to call each target.
+        are_classes: Whether each target is a class.
+    """
+
+    similarity: Array
+    ids: Array
+    smiles: Array | None
+    values: Array
+    names: tuple[str, ...]
+    are_classes: tuple[bool, ...]
+
+    @property
+    def count(self) -> int:
+        """How many each graph has."""
+        return int(self.similarity.shape[1])
+
+    def records(self, graph: int) -> list[dict[str, Any]]:
+        """Those of one graph, as JSON can hold them; ``target`` is the only one."""
+        found = []
+        for rank in range(self.count):
+            values = [None if one != one else one for one in self.values[graph, rank]]
+            targets = dict(zip(self.names, values, strict=True))
+            smiles = {} if self.smiles is None else {"smiles": self.smiles[graph, rank]}
+            measured = {"targets": targets} if len(values) > 1 else {"target": values[0]}
+            similarity = {"similarity": float(self.similarity[graph, rank])}
+            found.append({"id": self.ids[graph, rank], **smiles, **measured, **similarity})
+        return found
+
+    def columns(self) -> dict[str, Column]:
+        """The columns of a table: ``neighbour_1``, ``neighbour_1_target``, ..."""
+        found: dict[str, Column] = {}
+        for rank in range(self.count):
+            name = f"neighbour_{rank + 1}"
+            found[name] = self.ids[:, rank], ""
+            if self.smiles is not None:
+                found[f"{name}_smiles"] = self.smiles[:, rank], ""
+            for number, target in enumerate(self.names):
+                values = self.values[:, rank, number]
+                key = f"{name}_target" if len(self.names) == 1 else f"{name}_target_{target}"
+                if self.are_classes[number]:
+                    found[key] = np.where(values == values, values, ""), ""
+                else:
+                    found[key] = values, "%.6g"
+            found[f"{name}_similarity"] = self.similarity[:, rank], "%.3f"
+        return found
+
+    def said(self, graph: int, most: int, name: str) -> list[str]:
+        """The first of one graph in words, each as ``1-octene (-4.44; similarity 0.89)``.
+
+        Args:
+            graph: Its number.
+            most: How many are named.
+            name: What it is called: where it was trained on, it is not named itself.
+        """
+        itself = (self.ids[graph] == name) & (self.similarity[graph] == 1)
+        others = np.delete(np.arange(self.count), itself.argmax() if itself.any() else [])
+        said = []
+        for rank in others[:most]:
+            values = dict(zip(self.names, self.values[graph, rank], strict=True))
+            texts = {
+                target: value if isinstance(value, str) else f"{value:.6g}".replace("-", MINUS)
+                for target, value in values.items()
+                if value == value
+            }
+            named = [f"{target} {text}" for target, text in texts.items()]
+            measured = ", ".join(named if len(values) > 1 else texts.values()) or "not measured"
+            similarity = f"similarity {self.similarity[graph, rank]:.2f}"
+            said.append(f"{self.ids[graph, rank]} ({measured}; {similarity})")
+        return said
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the graphs in an index.
+
+    Args:
+        ids: What they are called.
+        smiles: The molecules; none where they are none.
+        targets: Numbers of classes, or numbers, NaN where blank, shape (graphs, targets).
+    """
+
+    ids: Texts
+    smiles: Texts | None
+    targets: Tensor
+
+    @classmethod
+    def of(cls, graphs: Graphs, task: Task, chosen: Tensor) -> Known:
+        """What is known of the chosen graphs."""
+        rows, smiles, target = chosen.numpy(), graphs.columns.get("smiles"), task.targets(graphs)
+        columns = []
+        for head in task.heads:
+            y = head.target(target.cpu())[chosen]
+            columns.append(torch.where(head.task.known(y), y.double(), torch.nan))
+        ids = np.asarray(graphs.ids, dtype=object)[rows]
+        texts = None if smiles is None else Texts.of([str(one) for one in smiles[rows]])
+        return cls(Texts.of(ids.tolist()), texts, torch.stack(columns, 1))
+
+    def of_numbers(self, number: Array, similarity: Array, task: Task) -> Neighbours:
+        """Those with these numbers, shape (g, k)."""
+
+        def taken(texts: Texts) -> Array:
+            found = texts.take(number.ravel()).tolist()
+            return np.array(found, dtype=object).reshape(number.shape)
+
+        values = self.targets.numpy()[number].astype(object)
+        for column, head in enumerate(task.heads):
+            if names := head.task.class_names:
+                known = values[..., column] == values[..., column]
+                labels = [names[int(one)] for one in values[..., column][known]]
+                values[..., column][known] = labels
+        smiles = None if self.smiles is None else taken(self.smiles)
+        names = tuple(head.title for head in task.heads)
+        are_classes = tuple(bool(head.task.class_names) for head in task.heads)
+        return Neighbours(similarity, taken(self.ids), smiles, values, names, are_classes)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it as named tensors."""
+        found = {"targets": self.targets}
+        for name, texts in (("ids", self.ids), ("smiles", self.smiles)):
+            if texts is not None:
+                found[f"{name}.data"] = torch.from_numpy(texts.data.copy())
+                found[f"{name}.ptr"] = torch.from_numpy(texts.ptr)
+        return found
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], count: int, task: Task) -> Known | None:
+        """What :meth:`tensors` gave of so many graphs, checked; none where it was not kept."""
+        if "targets" not in tensors:
+            return None
+        texts = [
+            Texts(tensors[f"{name}.data"].numpy(), tensors[f"{name}.ptr"].numpy())
+            for name in ("ids", "smiles")
+            if f"{name}.data" in tensors and f"{name}.ptr" in tensors
+        ]
+        targets, classes = tensors["targets"], [len(h.task.class_names) for h in task.heads]
+        fits = targets.dtype == torch.float64 and targets.shape == (count, len(classes))
+        fits = fits and all(
+            bool(((y >= 0) & (y < most) | y.isnan()).all())
+            for y, most in zip(targets.T, classes, strict=True)
+            if most
+        )
+        if not texts or not fits or not all(one.is_sound(count) for one in texts):
+            raise LookHopsError("its ids and targets are not those of its graphs")
+        return cls(texts[0], texts[1] if len(texts) > 1 else None, targets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +239,15 @@ class Reference:
         graphs = graphs.to("cpu")
         hashes = content_hashes(graphs)
         graphs = graphs.without_edge_features() if ignores_edges else graphs
-        train, val = (_all([getattr(split, part) for split in splits]) for part in ("train", "val"))
-        seen = hashes[train].unique()
-        held = hashes[val].unique()
+        train, val = (
+            torch.cat([getattr(split, part).cpu() for split in splits]).unique()
+            for part in ("train", "val")
+        )
+        trained, held_out = hashes[train].unique(), hashes[val].unique()
         indexed = sample(graphs, train)
         return cls(
-            seen,
-            held[~torch.isin(held, seen)],
+            trained,
+            held_out[~torch.isin(held_out, trained)],
             SimilarityIndex.of(graphs, indexed),
             _limit(graphs, splits[:LEARNT_FROM]),
             scores,
@@ -115,8 +279,8 @@ class Reference:
         empty text: the model has not learnt from it.
         """
         hashes = content_hashes(graphs.to("cpu"))
-        trained, held = (torch.isin(hashes, own).numpy() for own in (self.train, self.val))
-        return np.where(trained, "train", np.where(held, "val", ""))
+        trained, held_out = (torch.isin(hashes, part).numpy() for part in (self.train, self.val))
+        return np.where(trained, "train", np.where(held_out, "val", ""))
 
     def tensors(self) -> dict[str, Tensor]:
         """What a model folder keeps of it."""
@@ -140,17 +304,12 @@ class Reference:
         """The reference that :meth:`tensors` gave, of a model of this task."""
         index = SimilarityIndex(tensors["codes"], tensors["offsets"])
         scores: dict[int, list[Array]] = {}
-        own = [name.split(".")[1:] for name in tensors if name.startswith(SCORES)]
-        for seed, target in sorted((int(seed), int(target)) for seed, target in own):
+        keys = [name.split(".")[1:] for name in tensors if name.startswith(SCORES)]
+        for seed, target in sorted((int(seed), int(target)) for seed, target in keys):
             scores.setdefault(seed, []).append(tensors[f"{SCORES}{seed}.{target}"].numpy())
         limit, known = float(tensors["limit"]), Known.from_tensors(tensors, len(index), task)
         descriptors = tensors.get("descriptors")
         return cls(tensors["train"], tensors["val"], index, limit, scores, known, descriptors)
-
-
-def _all(parts: Sequence[Tensor]) -> Tensor:
-    """The numbers in any of these parts, each once."""
-    return torch.cat([part.cpu() for part in parts]).unique()
 
 
 def _limit(graphs: Graphs, splits: Sequence[Split]) -> float:

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import csv_text
 from lookhops.encoding.columns import Columns
-from lookhops.models.embedding import BITS
-from lookhops.models.neighbours import MOST_NEIGHBOURS
+from lookhops.models.answers import BITS
+from lookhops.models.reference import MOST_NEIGHBOURS
 from lookhops.tasks.conformal import COVERAGE
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from lookhops.graphs.indexing import counts_of, insertion, last_begin, run_begin
 from lookhops.models import train_into
 from lookhops.models.export import compare, export_model, files, load_exported, made_up
 from lookhops.models.export.check import rests_on_rounding
-from lookhops.models.export.inputs import Inputs
-from lookhops.models.export.module import ExportedModel
+from lookhops.models.export.module import ExportedModel, Inputs
 from lookhops.nn import Architecture, LiChebConv, LookHopsPooling
 from lookhops.ops.ranking import nearness
 from lookhops.sources.bundled import write_transfers

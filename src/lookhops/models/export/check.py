@@ -16,9 +16,8 @@ from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 from lookhops.models import Predictor
-from lookhops.models.checkpoint import Checkpoint
-from lookhops.models.export.inputs import Inputs
-from lookhops.models.export.module import ExportedModel
+from lookhops.models.export.module import ExportedModel, Inputs
+from lookhops.models.folder import Checkpoint
 from lookhops.nn.pool import NodePooling
 from lookhops.ops.batch import GraphBatch, Pooled
 
@@ -105,7 +104,7 @@ def rests_on_rounding(model: ExportedModel, given: Mapping[str, Array]) -> Array
 
     Args:
         model: The model; its poolings are watched from here on.
-        given: The graphs, as :meth:`~lookhops.models.export.inputs.Inputs.arrays` gives them.
+        given: The graphs, as :meth:`~lookhops.models.export.module.Inputs.arrays` gives them.
     """
     found = torch.zeros(len(given["graph_sizes"]), dtype=torch.bool)
     for layer in model.modules():
@@ -184,13 +183,18 @@ def _features(
     rows: int,
     generator: np.random.Generator,
 ) -> Features:
-    """Labels and numbers at random."""
-    values = tuple((*own, NOT_SEEN) if not_seen else own for own in columns.values)
-    labels = [generator.integers(0, len(own), size=rows) for own in values]
-    numbers = _numbers(columns, scale, rows, generator)
-    for place, name in enumerate(columns.numbers):
+    """Labels, and numbers about as large as the training part's; weights are not below zero."""
+    values = tuple((*known, NOT_SEEN) if not_seen else known for known in columns.values)
+    labels = [generator.integers(0, len(known), size=rows) for known in values]
+    numbers = generator.standard_normal((rows, len(columns.numbers)))
+    if scale is not None:
+        numbers = numbers / np.asarray(scale.factor) + np.asarray(scale.shift)
+    if columns.weight is not None:
+        weight = columns.numbers.index(columns.weight)
+        numbers[:, weight] = np.abs(numbers[:, weight])
+    for column, name in enumerate(columns.numbers):
         if name in columns.blanks:
-            numbers[generator.random(rows) < 0.1, place] = np.nan
+            numbers[generator.random(rows) < 0.1, column] = np.nan
     return Features(
         torch.from_numpy(numbers).float(),
         columns.numbers,
@@ -198,16 +202,3 @@ def _features(
         columns.labels,
         values if labels else (),
     )
-
-
-def _numbers(
-    columns: Columns, scale: Scale | None, rows: int, generator: np.random.Generator
-) -> Array:
-    """Numbers about as large as the training part's; weights are not below zero."""
-    drawn = generator.standard_normal((rows, len(columns.numbers)))
-    if scale is not None:
-        drawn = drawn / np.asarray(scale.factor) + np.asarray(scale.shift)
-    if columns.weight is not None:
-        weight = columns.numbers.index(columns.weight)
-        drawn[:, weight] = np.abs(drawn[:, weight])
-    return drawn

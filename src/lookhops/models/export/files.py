@@ -18,8 +18,8 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import write_bytes
 from lookhops.graphs import Graphs
-from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.export.module import ExportedModel
+from lookhops.models.folder import Checkpoint
 from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import NodePooling
 

@@ -1,15 +1,22 @@
-"""A trained model, from arrays to answers, as one module that can be exported."""
+"""A trained model, from arrays to answers, as one module that can be exported; and its arrays."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lookhops.core.arrays import Array
+from lookhops.encoding import Encoding
+from lookhops.encoding.columns import Columns
 from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import segment_of
-from lookhops.models.checkpoint import Checkpoint
-from lookhops.models.export.inputs import Inputs
+from lookhops.graphs.features import Features
+from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
+from lookhops.models.folder import Checkpoint
 from lookhops.neighbourhoods.totals import graph_totals
 from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency
@@ -17,8 +24,114 @@ from lookhops.ops.batch import WholeInputs
 from lookhops.ops.pattern import Pattern
 
 
+@dataclass(frozen=True)
+class Inputs:
+    r"""The inputs of an exported model: :math:`g` graphs, :math:`n` nodes, :math:`e` edges.
+
+    Nodes are numbered through all graphs, graph after graph; an undirected edge is there in both
+    directions.
+
+    ========== ================ =======================================================
+    input      shape            what
+    ========== ================ =======================================================
+    graph_sizes (g), int64      number of nodes of each graph
+    edge_index (2, e), int64    source and target of each edge, in any order
+    node_labels (n, l), int64   number of each label's value; any other is "not seen"
+    node_numbers (n, a), float  the numbers, NaN where blank
+    edge_labels (e, m), int64   of edges, as for nodes
+    edge_numbers (e, b), float  of edges, as for nodes
+    graph_labels (g, k), int64  of whole graphs, as for nodes
+    graph_numbers (g, c), float of whole graphs, as for nodes
+    ========== ================ =======================================================
+
+    The last five are there where the model reads such columns; ``node_labels``, which say how many
+    nodes there are, always, with no columns where the model reads none.
+    """
+
+    nodes: Columns
+    edges: Columns
+    whole: Columns
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> Inputs:
+        """The inputs of a model with this encoding."""
+        return cls(encoding.nodes, encoding.edges or Columns(), encoding.whole or Columns())
+
+    @property
+    def sides(self) -> dict[str, Columns]:
+        """The columns of each side, by how the names of its inputs begin."""
+        return {"node": self.nodes, "edge": self.edges, "graph": self.whole}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs that there are, in order."""
+        found = ["graph_sizes", "edge_index"]
+        for side, columns in self.sides.items():
+            if columns.labels or side == "node":
+                found.append(f"{side}_labels")
+            if columns.numbers:
+                found.append(f"{side}_numbers")
+        return tuple(found)
+
+    def arrays(self, graphs: Graphs) -> dict[str, Array]:
+        """Graphs that the model's encoding has read, as these inputs."""
+        found = {
+            "graph_sizes": graphs.nodes_per_graph.long(),
+            "edge_index": graphs.edge_index,
+            "node_labels": torch.zeros(graphs.num_nodes, 0).long(),
+        }
+        each = (graphs.nodes, graphs.edges, graphs.whole)
+        for side, features in zip(self.sides, each, strict=True):
+            if features.labels is not None:
+                found[f"{side}_labels"] = features.labels.long()
+            if features.numbers is not None:
+                found[f"{side}_numbers"] = features.numbers
+        return {name: np.asarray(found[name]) for name in self.names if name in found}
+
+    def graphs(self, given: dict[str, Tensor]) -> Graphs:
+        """The graphs of such inputs; the other way round, without reading any value."""
+        node_ptr, edge_index = running_sum(given["graph_sizes"]), given["edge_index"]
+        nodes = given["node_labels"].shape[0]
+        source, target = edge_index.unbind(0)
+        order = stable_argsort(target)
+        target = target.index_select(0, order)
+        row_ptr = running_sum(counts_of(target, nodes))
+        of_nodes, of_edges, of_whole = (
+            _features(columns, given.get(f"{side}_numbers"), given.get(f"{side}_labels"))
+            for side, columns in self.sides.items()
+        )
+        graphs = Graphs(
+            node_ptr,
+            row_ptr,
+            source.index_select(0, order),
+            nodes=of_nodes,
+            edges=of_edges.take(order),
+            whole=of_whole,
+        )
+        graphs.__dict__["target"] = target  # known already
+        graphs.__dict__["batch"] = segment_of(node_ptr, nodes)
+        return graphs
+
+    def about(self) -> dict[str, Any]:
+        """What the inputs' columns and numbers mean, as JSON can hold it."""
+        said: dict[str, Any] = {}
+        for side, columns in self.sides.items():
+            values = dict(zip(columns.labels, map(list, columns.values), strict=True))
+            said |= {f"{side}_labels": values, f"{side}_numbers": list(columns.numbers)}
+        return said
+
+
+def _features(columns: Columns, numbers: Tensor | None, labels: Tensor | None) -> Features:
+    """Features whose unknown labels are one more than the largest that is known."""
+    if labels is None or not columns.labels:
+        return columns.holding(numbers, None)
+    sizes = torch.tensor(columns.sizes, device=labels.device)
+    known = torch.where((labels >= 0) & (labels < sizes), labels, sizes)
+    return columns.holding(numbers, known)
+
+
 class ExportedModel(nn.Module):
-    """All networks of a model folder that answer, with what they are told and how they are read.
+    """All networks of a model folder that answer, from the arrays of :class:`Inputs`.
 
     The same lines compute it that train and predict: what graphs become as columns, neighbourhoods
     and totals, the network in masked form (all shapes follow from those of the inputs), the average
@@ -33,7 +146,7 @@ class ExportedModel(nn.Module):
             seed: [one.network for one in checkpoint.networks(seed)]
             for seed in checkpoint.answering
         }
-        self.networks = nn.ModuleList(one for own in self.members.values() for one in own)
+        self.networks = nn.ModuleList(one for each in self.members.values() for one in each)
 
     def forward(
         self,
@@ -46,20 +159,23 @@ class ExportedModel(nn.Module):
         graph_labels: Tensor | None = None,
         graph_numbers: Tensor | None = None,
     ) -> Tensor:
-        """The calibrated answers, float32, shape (g, channels): probabilities or numbers.
-
-        The arguments are described in :class:`~lookhops.models.export.inputs.Inputs`.
-        """
-        given = {"graph_sizes": graph_sizes, "edge_index": edge_index, "node_labels": node_labels}
-        rest = {"node_numbers": node_numbers, "edge_labels": edge_labels}
-        rest |= {"edge_numbers": edge_numbers, "graph_labels": graph_labels}
-        rest["graph_numbers"] = graph_numbers
-        given |= {name: value for name, value in rest.items() if value is not None}
-        whole = self._whole(self.inputs.graphs(given))
-        each = [self._answers(whole, seed) for seed in self.checkpoint.answering]
+        """The calibrated answers, float32, shape (g, channels): probabilities or numbers."""
+        given = {
+            "graph_sizes": graph_sizes,
+            "edge_index": edge_index,
+            "node_labels": node_labels,
+            "node_numbers": node_numbers,
+            "edge_labels": edge_labels,
+            "edge_numbers": edge_numbers,
+            "graph_labels": graph_labels,
+            "graph_numbers": graph_numbers,
+        }
+        graphs = self.inputs.graphs({name: x for name, x in given.items() if x is not None})
+        prepared = self._prepared(graphs)
+        each = [self._answers(prepared, seed) for seed in self.checkpoint.answering]
         return torch.stack(each).mean(0).float()
 
-    def _whole(self, graphs: Graphs) -> PreparedGraphs:
+    def _prepared(self, graphs: Graphs) -> PreparedGraphs:
         """As ``PreparedGraphs.of``, without the checks that read values."""
         encoding, totals = self.checkpoint.encoding, None
         if self.checkpoint.architecture.totals:
@@ -68,23 +184,19 @@ class ExportedModel(nn.Module):
                 totals = torch.cat((totals, columns), 1)
         return PreparedGraphs(graphs, self.checkpoint.architecture.fingerprint, totals)
 
-    def _answers(self, whole: PreparedGraphs, seed: int) -> Tensor:
+    def _answers(self, prepared: PreparedGraphs, seed: int) -> Tensor:
         """One seed's calibrated answers, shape (g, channels)."""
         task, fitted = self.checkpoint.task, self.checkpoint.fitted.get(seed)
-        told = self._told(whole, seed)
-        outputs = [
-            task.in_units(
-                network.classify(self._batch(whole, network, told, seed), masked=True)[0], fitted
-            )
-            for network in self.members[seed]
-        ]
+        graph_inputs, outputs = self._graph_inputs(prepared, seed), []
+        for network in self.members[seed]:
+            batch = self._batch(prepared.graphs, network, graph_inputs, seed)
+            outputs.append(task.in_units(network.classify(batch, masked=True)[0], fitted))
         together = outputs[0] if len(outputs) == 1 else task.average(outputs)
         return task.answers(together, self.checkpoint.calibration(seed))
 
-    def _told(self, whole: PreparedGraphs, seed: int) -> WholeInputs:
-        """What a seed's networks are told of whole graphs."""
-        columns = self.checkpoint.preprocessing(seed).graphs.columns(whole)
-        number = torch.arange(_count(whole.graphs), device=whole.graphs.device)
+    def _graph_inputs(self, prepared: PreparedGraphs, seed: int) -> WholeInputs:
+        columns = self.checkpoint.preprocessing(seed).graphs.columns(prepared)
+        number = torch.arange(_count(prepared.graphs), device=prepared.graphs.device)
         if columns.rows is None:
             return WholeInputs(number, columns.totals)
         indices, offsets = columns.rows.indices, columns.rows.offsets
@@ -92,10 +204,10 @@ class ExportedModel(nn.Module):
         return WholeInputs(number, columns.totals, indices, offsets, row)
 
     def _batch(
-        self, whole: PreparedGraphs, network: GraphNetwork, told: WholeInputs, seed: int
+        self, graphs: Graphs, network: GraphNetwork, graph_inputs: WholeInputs, seed: int
     ) -> GraphBatch:
         """The graphs as the first layer of a network sees them."""
-        graphs, encoding = whole.graphs, self.checkpoint.encoding
+        encoding = self.checkpoint.encoding
         scales, dtype = self.checkpoint.preprocessing(seed).scales, next(network.parameters()).dtype
         pattern = Pattern(graphs.row_ptr, graphs.source, row=graphs.target)
         weight = encoding.edge_weight(graphs, dtype=dtype) if network.uses_edges else None
@@ -109,7 +221,7 @@ class ExportedModel(nn.Module):
             graphs.batch,
             _count(graphs),
             segments=torch.stack((graphs.node_ptr[:-1], graphs.node_ptr[1:])),
-            whole=told,
+            whole=graph_inputs,
             edges=edges,
         )
 

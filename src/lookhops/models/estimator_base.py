@@ -1,4 +1,4 @@
-"""What the estimators share: their options, how they are fitted, what their networks answer."""
+"""What the estimators share: their options, how they are fitted, what their models answer."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol, options_of
 from lookhops.core.words import joined
-from lookhops.encoding.inputs import Packer
+from lookhops.encoding.inputs import OwnTarget, Packer, own_targets
 from lookhops.graphs import Graphs, Target
-from lookhops.graphs.targets import pack_targets
+from lookhops.graphs.targets import is_blank, pack_targets
 from lookhops.learners import Learner, Network, fitted_of, learner_of, recommend
 from lookhops.learners.learner import mean_variance
-from lookhops.models.estimators.columns import ONE
 from lookhops.runs.record import calibration_of, conformal_scores
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
@@ -35,15 +33,15 @@ T = TypeVar("T")
 _NETWORK = options_of(RECOMMENDED)
 _TRAINING = options_of(Protocol(max_epochs=200, batch_size=64))
 _TRAINING = [option for option in _TRAINING if option.name not in ("split", "folds")]
-#: Those that only one of the estimators has.
-_OWN = ("class_weights", "loss")
-_SHARED = [own[:3] for own in (*_NETWORK, *_TRAINING) if own.name not in _OWN]
+#: Those that not all estimators have.
+_OF_SOME = ("class_weights", "loss")
+_SHARED = [one[:3] for one in (*_NETWORK, *_TRAINING) if one.name not in _OF_SOME]
 _Options: Any = make_dataclass("_Options", _SHARED, eq=False)
 
 
 @dataclass(eq=False, repr=False)
 class GraphEstimator(BaseEstimator, _Options):
-    """How estimators are fitted, and what their networks answer."""
+    """How estimators are fitted, and what their models answer."""
 
     model: str | None = None
     validation_fraction: float = 0.1
@@ -66,16 +64,16 @@ class GraphEstimator(BaseEstimator, _Options):
             by_class: Whether the graphs of each class of the first are held out in proportion.
         """
         graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
-        values = np.stack([own for _, own in targets])
+        values = np.stack([column for _, column in targets])
         known = ~np.isnan(values).all(0)
         codes = np.where(known, np.nan_to_num(values[0]) if by_class else 0, -1).astype(int)
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes, self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
         learner = self._learner(graphs, len(train_part))
-        chosen = {own.name: getattr(self, own.name) for own in _TRAINING if hasattr(self, own.name)}
+        chosen = {one.name: getattr(self, one.name) for one in _TRAINING if hasattr(self, one.name)}
         protocol = Protocol((seed,), **chosen)
-        part = Split(train_part, val_part, val_part)
+        split = Split(train_part, val_part, val_part)
         encoding = learner.encoding(graphs)
         if packer.has_features and not learner.reads_whole:
             raise LookHopsError(
@@ -83,33 +81,33 @@ class GraphEstimator(BaseEstimator, _Options):
                 "out features."
             )
         task = task_of(graphs, protocol.class_weights, protocol.loss)
-        [run] = learner.train(graphs, protocol, task=task, splits=[part], device=self.device)
+        [run] = learner.train(graphs, protocol, task=task, splits=[split], device=self.device)
         self._members = fitted_of(learner, task, encoding, run)
         self.models_ = [getattr(one, "network", one) for one in self._members]
         self.n_features_in_ = graphs.num_features
         self.model_ = self.models_[0]
-        target = task.targets(graphs).cpu()[val_part]
-        self.calibration_ = dict(calibration_of(run, task, target))
-        self._scores = conformal_scores(run, task, target, self.calibration_)
+        validated = task.targets(graphs).cpu()[val_part]
+        self.calibration_ = dict(calibration_of(run, task, validated))
+        self._scores = conformal_scores(run, task, validated, self.calibration_)
         self.history_ = run.history
         self.n_iter_ = len(run.history)
-        self._packer, self._encoding = packer, encoding
-        self._task, self._asked = task, learner
+        self._names = [target.name for target, _ in targets]
+        self._packer, self._encoding, self._task, self._fitted = packer, encoding, task, learner
 
     def _learner(self, graphs: Graphs, training_graphs: int) -> Learner:
         """The learner that ``model`` names, by default the one recommended for these graphs.
 
         Where an option of a network or of its training is not the usual one, it is the network.
         """
-        usual = {own.name: own.default for own in (*_NETWORK, *_TRAINING)}
+        usual = {one.name: one.default for one in (*_NETWORK, *_TRAINING)}
         changed = [n for n, value in usual.items() if getattr(self, n, value) != value]
-        networks = {own.name: getattr(self, own.name) for own in _NETWORK}
+        options = {one.name: getattr(self, one.name) for one in _NETWORK}
         if self.model in (None, "recommended") and not changed:
             return recommend(graphs, task_of(graphs), training_graphs).learner
         if self.model in (None, "recommended", "network"):
-            return Network(replace(RECOMMENDED, **networks))
+            return Network(replace(RECOMMENDED, **options))
         learner = learner_of(self.model)
-        refused = [n for n in changed if n in networks or not learner.has_epochs]
+        refused = [n for n in changed if n in options or not learner.has_epochs]
         if refused:
             raise LookHopsError(
                 f"model={self.model!r} names the whole model, which does not read "
@@ -117,37 +115,32 @@ class GraphEstimator(BaseEstimator, _Options):
             )
         return learner
 
-    def _answers(self, X: Any, features: Any = None) -> dict[str, Array]:
-        """The calibrated answers to each target, by name, shape (graphs, channels)."""
-        answers, _ = self._answers_and_deviation(X, features, regions=False)
-        return {head.name or ONE: answers[:, head.channels] for head in self._task.heads}
-
     @torch.inference_mode()
-    def _answers_and_deviation(
-        self, X: Any, features: Any, regions: bool
-    ) -> tuple[Array, Tensor | None]:
-        """The same side by side, and where regions are wanted :meth:`Task.deviation`."""
-        check_is_fitted(self)
-        graphs = self._encoding.read(self._packer.pack(X, features))
-        device = choose_device(self.device)
-        learner, task = self._asked, self._task
-        members = [one.to(device) for one in self._members]
-        prepared = learner.prepare(graphs.to(device), self._encoding)
-        each = learner.together(members)(prepared)
-        outputs = each[0] if len(each) == 1 else task.average(each)
-        answers = task.answers(outputs, self.calibration_).numpy()
-        if not regions:
-            return answers, None
-        return answers, task.deviation(each, mean_variance(members, prepared.graphs, task))
+    def _answers(
+        self, X: Any, features: Any = None, coverage: float | None = None
+    ) -> dict[str, Array]:
+        """The calibrated answers to each target, by name, shape (graphs, channels).
 
-    def _regions(self, X: Any, coverage: float, features: Any = None) -> dict[str, Array]:
-        """The conformal sets or intervals of each target, by name."""
-        if not 0 < coverage < 1:
+        With a coverage, its conformal sets or intervals in their place.
+        """
+        check_is_fitted(self)
+        if coverage is not None and not 0 < coverage < 1:
             raise LookHopsError(f"coverage is a probability between 0 and 1, not {coverage}.")
-        answers, deviation = self._answers_and_deviation(X, features, regions=True)
-        each = self._task.conformal_regions(answers[None], [self._scores], coverage, [deviation])
-        names = [head.name or ONE for head in self._task.heads]
-        return dict(zip(names, each, strict=True))
+        learner, task, device = self._fitted, self._task, choose_device(self.device)
+        graphs = self._encoding.read(self._packer.pack(X, features)).to(device)
+        members = [one.to(device) for one in self._members]
+        prepared = learner.prepare(graphs, self._encoding)
+        outputs = learner.together(members)(prepared)
+        together = outputs[0] if len(outputs) == 1 else task.average(outputs)
+        answers = task.answers(together, self.calibration_).numpy()
+        if coverage is None:
+            each = [answers[:, head.channels] for head in task.heads]
+        else:
+            expected = task.deviation(outputs, mean_variance(members, prepared.graphs, task))
+            each = task.conformal_regions(answers[None], [self._scores], coverage, [expected])
+        pairs = zip(task.heads, each, strict=True)
+        found = {head.name or self._names[0]: values for head, values in pairs}
+        return {name: found[name] for name in self._names}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -156,6 +149,76 @@ class GraphEstimator(BaseEstimator, _Options):
         tags.target_tags.multi_output = True
         return tags
 
+
+# -------------------------------------------------------------------- targets
+
+
+def columns_of(y: Any, count: int | None) -> list[Array]:
+    """A list, an array, a Series or a table as its columns, each of as many as there are graphs."""
+    table = np.asarray(y)
+    if table.ndim > 2:
+        raise LookHopsError(f"y has a column for each target, not the shape {table.shape}.")
+    if table.ndim < 2 or table.shape[1] == 1:
+        table = column_or_1d(table, warn=True)[:, None]
+    if count is not None and len(table) != count:
+        raise LookHopsError(f"There are {count} graphs but {len(table)} labels in y.")
+    return list(table.T)
+
+
+def own_columns(X: Any, wanted: str) -> dict[str, Array]:
+    """The ``classes`` or the ``numbers`` that graphs carry themselves, by the target's name."""
+    targets = own_targets(X)
+    if not targets:
+        raise LookHopsError(f"requires y to be passed: the graphs carry no {wanted} themselves.")
+    if wanted == "classes":
+        estimator, kind = "LookHopsRegressor", "numbers"
+        others = [target for target in targets if target.kind not in ("auto", "classes")]
+    else:
+        estimator, kind = "LookHopsClassifier", "classes"
+        others = [target for target in targets if not target.are_numbers]
+    if others:
+        names = joined([repr(target.name) for target in others])
+        carried = f"no {wanted}, but {kind} in {names}"
+        if len(others) < len(targets):
+            estimator, carried = "LookHopsMultitask", f"{kind} in {names}, beside {wanted}"
+        raise LookHopsError(f"The graphs carry {carried}: use {estimator}, or pass {wanted} as y.")
+    return {target.name: as_objects(target) for target in targets}
+
+
+def as_objects(target: OwnTarget) -> Array:
+    """The values of a target as an array of whatever they are."""
+    column = np.empty(len(target.cells), dtype=object)
+    column[:] = target.cells
+    return column
+
+
+def classes_of(column: Array) -> tuple[Array, Array]:
+    """The labels of a column, sorted, and the position of each graph's; NaN where blank."""
+    known = np.array([not is_blank(value) for value in column.tolist()], dtype=bool)
+    values = np.asarray(column[known].tolist())
+    if not len(values):
+        raise LookHopsError("No graph has a label (Found array with 0 sample(s)).")
+    classes, positions = np.unique(values, return_inverse=True)
+    codes = np.full(len(column), np.nan)
+    codes[known] = positions.reshape(-1)
+    return classes, codes
+
+
+def score_of(score: Any, true: Array, answers: Array, sample_weight: Any) -> float:
+    """A score on the graphs that have the target."""
+    known = np.array([not is_blank(value) for value in true.tolist()], dtype=bool)
+    weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+    pair = (np.asarray(values[known].tolist()) for values in (true, answers))
+    return float(score(*pair, sample_weight=weight))
+
+
+def mean_score(score: Any, true: Sequence[Array], answers: Array, sample_weight: Any) -> float:
+    """The mean over targets of a score on the graphs that have them."""
+    each = zip(true, answers.reshape(len(answers), -1).T, strict=True)
+    return float(np.mean([score_of(score, *pair, sample_weight) for pair in each]))
+
+
+# -------------------------------------------------------------------- docstrings
 
 #: What docstrings say of the parameters and the attributes that the estimators share.
 _PARAMETERS = """Its parameters are the fields of :class:`~lookhops.Architecture`, by default the
@@ -182,8 +245,8 @@ _ATTRIBUTES = """        n_features_in_: Features of a node.
 
 def with_options(kind: type[T]) -> type[T]:
     """An estimator whose docstring says what its options and its attributes are."""
-    known = [own for own in (*_NETWORK, *_TRAINING) if hasattr(kind, own.name)]
-    options = "".join(f"        {own.name}: {own.help}\n" for own in known)
+    known = [option for option in (*_NETWORK, *_TRAINING) if hasattr(kind, option.name)]
+    options = "".join(f"        {option.name}: {option.help}\n" for option in known)
     text = (kind.__doc__ or "").replace("Args:\n", _PARAMETERS, 1)
     text = text.replace("        {options}\n", options + _OWN_PARAMETERS)
     kind.__doc__ = text.replace("        {attributes}\n", _ATTRIBUTES)
@@ -201,7 +264,7 @@ def _hold_out(
         raise LookHopsError(f"validation_fraction is between 0 and 1, not {fraction!r}.")
     order = generator.permutation(len(codes))
     members = [order[codes[order] == c] for c in range(codes.max(initial=-1) + 1)]
-    held = [own[: min(round(fraction * len(own)), len(own) - 1)] for own in members]
+    held = [rows[: min(round(fraction * len(rows)), len(rows) - 1)] for rows in members]
     if not sum(map(len, held)):
         largest = max(members, key=len)
         held = [largest[: min(1, len(largest) - 1)]]
