@@ -28,7 +28,7 @@ from lookhops.report.folders import read_folder
 from lookhops.report.sections.explanations import choose, steps
 from lookhops.report.sections.training import training_section
 from lookhops.runs.statistics import compare_pairs
-from lookhops.sources.graph_counts import graph_counts
+from lookhops.sources.counts import graph_counts
 from lookhops.sources.loading import load
 from lookhops.tasks.answers import TestAnswers
 from lookhops.tasks.classes import best_and_worst

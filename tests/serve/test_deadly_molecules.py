@@ -8,8 +8,7 @@ from deadly import Deadly, Endless
 from lookhops.core.errors import LookHopsError
 from lookhops.serve.client import Client
 from lookhops.sources.rdkit import workers
-from lookhops.sources.rdkit.worker import CRASHED, HUNG
-from lookhops.sources.rdkit.workers import ParsingPool
+from lookhops.sources.rdkit.workers import CRASHED, HUNG, ParsingPool
 
 CRASHES, HANGS = "CCCCI", "CCCCBr"  # stand for molecules on which RDKit does
 

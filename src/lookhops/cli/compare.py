@@ -130,7 +130,7 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
 
 def _keep_notes(store: Store, graphs: Graphs) -> None:
     """Keep with the runs what a report says besides: the graphs' counts and the command."""
-    from lookhops.sources.graph_counts import graph_counts
+    from lookhops.sources.counts import graph_counts
 
     where = (graphs.name, graphs.fingerprint)
     store.note(*where, "graphs", lambda: graph_counts(graphs))

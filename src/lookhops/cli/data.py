@@ -89,7 +89,7 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     Undirected edges are pairs of joined nodes. The paper's column of average edges is edges per
     node, although its caption says per graph; both are here.
     """
-    from lookhops.sources.duplicates import molecule_counts
+    from lookhops.sources.counts import molecule_counts
 
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
     sizes = graphs.nodes_per_graph

@@ -103,7 +103,7 @@ def _look_labels(
 
 def _page(found: dict[str, Any], graphs: Graphs) -> Report:
     from lookhops.report.build import look_report
-    from lookhops.sources.graph_counts import graph_counts
+    from lookhops.sources.counts import graph_counts
 
     return look_report(found, graph_counts(graphs), [("Measure", command_line())])
 

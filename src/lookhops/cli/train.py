@@ -213,7 +213,7 @@ def _leave(code: int) -> NoReturn:
 
 def _say_molecules(graphs: Graphs) -> None:
     """Of molecules, a line on duplicates, salts, mixtures and skipped rows, where there are any."""
-    from lookhops.sources.duplicates import in_words, molecule_counts
+    from lookhops.sources.counts import in_words, molecule_counts
 
     counts = molecule_counts(graphs)
     if counts and (said := in_words(counts)):

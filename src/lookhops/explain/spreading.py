@@ -15,7 +15,7 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds
 from lookhops.neighbourhoods import identities
 from lookhops.nn.whole import Fingerprint
-from lookhops.sources.rdkit.atom_parts import atom_parts
+from lookhops.sources.rdkit.descriptors import atom_parts
 
 #: Farther than this no difference is looked for.
 MOST_HOPS = 32

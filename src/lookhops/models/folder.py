@@ -30,7 +30,7 @@ from lookhops.learners.learner import FITTED
 from lookhops.learners.registry import SAVED
 from lookhops.models.reference import Reference
 from lookhops.runs.record import Machine, RunRecord
-from lookhops.sources.graph_counts import check_graph_counts
+from lookhops.sources.counts import check_graph_counts
 from lookhops.tasks import Calibration, Task, task_from_dict
 from lookhops.tasks.task import Head
 from lookhops.training.randomness import FINAL

@@ -41,7 +41,7 @@ from lookhops.runs.record import (
     evaluate_runs,
     versions,
 )
-from lookhops.sources.graph_counts import graph_counts
+from lookhops.sources.counts import graph_counts
 from lookhops.sources.rdkit.descriptors import rdkit_version
 from lookhops.tasks import Calibration, Task
 from lookhops.training.randomness import FINAL

@@ -16,7 +16,7 @@ from lookhops.learners import Model
 from lookhops.runs.plan import RunKey, read_model
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.runs.statistics import mean_std
-from lookhops.sources.graph_counts import SIZE, check_graph_counts
+from lookhops.sources.counts import SIZE, check_graph_counts
 from lookhops.tasks import Metric
 from lookhops.training import Protocol
 

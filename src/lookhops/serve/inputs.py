@@ -29,7 +29,7 @@ from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream
 from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
-from lookhops.sources.text_files import suffix_of
+from lookhops.sources.rows import suffix_of
 
 P = ParamSpec("P")
 #: Archives of the TU collection are not asked about.

@@ -110,16 +110,15 @@ def _check_download(name: str, content: bytes) -> None:
     The collection gives averages, some of them rounded or of other versions: hence a tolerance.
     """
     try:
-        found = count_rows(io.BytesIO(content), Path(f"{name}.zip"))
+        graphs, nodes, edges = count_rows(io.BytesIO(content), Path(f"{name}.zip"))
     except LookHopsError as error:
         raise http.client.HTTPException(f"what came is no set of graphs: {error}") from error
     known = tu_sets()[name]
     if not known["graphs"]:
         return
-    graphs = int(known["graphs"])
-    if found.graphs != graphs:
-        raise http.client.HTTPException(f"what came has {found.graphs:,} graphs, not {graphs:,}")
-    for what, count in (("nodes", found.nodes), ("edges", found.edges / 2)):
+    if graphs != (expected := int(known["graphs"])):
+        raise http.client.HTTPException(f"what came has {graphs:,} graphs, not {expected:,}")
+    for what, count in (("nodes", nodes), ("edges", edges / 2)):
         mean = float(known[f"{what}_per_graph"])
         if not 0.9 <= count / graphs / mean <= 1.1:
             per_graph = f"{count / graphs:.2f} {what} per graph"

@@ -12,16 +12,16 @@ from lookhops.core.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Readin
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
-from lookhops.sources.duplicates import merge
+from lookhops.sources.counts import merge
 from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
 from lookhops.sources.molecule_rows import SUFFIXES, come_in_parts, kind_of_table
 from lookhops.sources.molecule_streams import open_molecules
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
+from lookhops.sources.rows import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.sources.streams import Stream
 from lookhops.sources.targets import Offer, choose_columns
-from lookhops.sources.text_files import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.sources.tu import read_tu
 
 __all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
 from lookhops.core.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import MOLECULES, TABLES, Reading
-from lookhops.sources.rows import SEPARATOR_LINE, Row, Rows, open_table
-from lookhops.sources.text_files import TABLE_SUFFIXES, TextFile, suffix_of, unpacked_suffix
+from lookhops.sources.rows import (
+    SEPARATOR_LINE,
+    TABLE_SUFFIXES,
+    Row,
+    Rows,
+    TextFile,
+    open_table,
+    suffix_of,
+    unpacked_suffix,
+)
 
 SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES, ".smi.gz", ".sdf.gz")
 #: Usual names of the column of SMILES, in the order in which they are looked for.
@@ -81,15 +89,11 @@ class SmilesList(Rows):
         self.smiles, self.names = smiles, names
 
     def rows(self) -> Iterator[Row]:
-        """A row for each SMILES."""
-        names = [""] * len(self.smiles) if self.names is None else self.names
+        names = repeat("") if self.names is None else self.names
         cells = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
-        rows = zip(self.smiles, names, cells, strict=False)
-        for number, (smiles, name, own) in enumerate(rows, 1):
-            yield Row(number, own, smiles, name)
+        return map(Row, count(1), cells, self.smiles, names)
 
     def where(self, number: int) -> str:
-        """The number of a molecule."""
         return f"molecule {number}"
 
 
@@ -97,13 +101,11 @@ class SmilesLines(Rows):
     """Lines of text with a SMILES each and, after a space, a name; by default that is the SMILES.
 
     A header, blank lines and lines that begin with # are passed over.
-
-    Args:
-        lines: The lines.
-        origin: The source, for messages.
     """
 
     named = True
+    #: Whether a molecule without a name is called by its SMILES.
+    named_by_smiles = True
 
     def __init__(self, lines: Iterable[str], origin: object) -> None:
         super().__init__(origin)
@@ -122,10 +124,7 @@ class SmilesLines(Rows):
                     continue
                 self._check_first(number, line)
             name = parts[1].split("\t")[0].strip() if len(parts) > 1 else ""
-            yield Row(number, (), parts[0], name or self._usual_name(parts[0]))
-
-    def _usual_name(self, smiles: str) -> str:
-        return smiles
+            yield Row(number, (), parts[0], name or (parts[0] if self.named_by_smiles else ""))
 
     def _check_first(self, number: int, line: str) -> None:
         fields = [field.strip('" \n').lower() for field in re.split("[,;\t]", line)]
@@ -140,17 +139,20 @@ class SmilesLines(Rows):
 class SmilesFile(SmilesLines):
     """A ``.smi`` file: the same, where a molecule without a name is called by its line."""
 
+    named_by_smiles = False
+
     def __init__(self, path: Path) -> None:
         self.file = TextFile(path)
         super().__init__((), path)
 
     def rows(self) -> Iterator[Row]:
-        """A row for each line with a SMILES."""
+        empty = True
         with self.file.text() as self.lines:
-            yield from self.file.not_empty(super().rows())
-
-    def _usual_name(self, smiles: str) -> str:
-        return ""
+            for row in super().rows():
+                empty = False
+                yield row
+        if empty:
+            raise self.file.empty()
 
 
 class SdfFile(Rows):
@@ -189,7 +191,6 @@ class SdfFile(Rows):
             yield Row(number, cells, block, block.split("\n", 1)[0].strip())
 
     def where(self, number: int) -> str:
-        """The number of a record, and the line on which it begins."""
         return f"record {number} (line {self.records[number - 1][0]})"
 
 

@@ -22,9 +22,8 @@ from lookhops.core.words import agreeing, counted
 from lookhops.sources.molecule_rows import SMILES_NAMES, open_rows
 from lookhops.sources.rdkit.parsing import Parsed, Parsing
 from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
-from lookhops.sources.rows import Row, Rows, say_points, with_points
+from lookhops.sources.rows import Row, Rows, say_points, stem_of, unpacked_suffix, with_points
 from lookhops.sources.streams import Part, ReadAhead, Stream
-from lookhops.sources.text_files import stem_of, unpacked_suffix
 
 if TYPE_CHECKING:
     from lookhops.graphs import Skipped
@@ -208,7 +207,8 @@ class MoleculeStream(Stream):
         Args:
             need_targets: Whether a target that cannot be read is an error; else it stays a column.
         """
-        from lookhops.sources.duplicates import merge, same_molecules
+        from lookhops.graphs.columns import SAME
+        from lookhops.sources.counts import first_of_each, merge
         from lookhops.sources.graph_streams import GraphStream
         from lookhops.sources.molecules import as_column, pack
         from lookhops.sources.targets import Offer, choose_columns
@@ -221,7 +221,10 @@ class MoleculeStream(Stream):
         skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
         if skipped:
             warnings.warn(self._said(), SkippedMolecules, stacklevel=3)
-        columns = self._known(rows, parsed) | same_molecules(parsed.canonical)
+        columns = self._known(rows, parsed)
+        same = first_of_each(parsed.canonical)
+        if (same < np.arange(len(same))).any():
+            columns[SAME] = same
         head = self.source.head
         label = self.finder.find(head, "label_column", LABEL_NAMES)
         used = {head[at] for at in (self._structure, self._id) if at is not None} - {label}

@@ -1,4 +1,4 @@
-"""The one reader of rows: what a file says, row after row; CSV, TSV and Parquet.
+"""The one reader of rows: what a file says, row after row, packed or not; CSV, TSV and Parquet.
 
 Every format gives :class:`Rows`: the names of the columns, and one :class:`Row` after another, with
 its position in the file. Streaming takes some rows at a time; reading everything takes all of them.
@@ -8,8 +8,11 @@ Nothing here imports pandas or PyTorch, which take a while to load.
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import re
 import warnings
+import zlib
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,18 +20,38 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular, explained
 from lookhops.core.words import agreeing
-from lookhops.sources.text_files import PARQUET, TextFile, suffix_of
 
+PARQUET, NODE_LINK = ".parquet", ".jsonl"
+TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET)
 #: The line in which Excel says what separates fields.
 SEPARATOR_LINE = re.compile(rb'"?sep=([,;\t|])"?', re.IGNORECASE)
 #: Rows of a Parquet file that are read at a time.
 BATCH = 4096
+#: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
+#: every row take next to nothing.
+MOST_BYTES, MOST_TIMES = 32 << 20, 100
+
+
+def suffix_of(path: Path) -> str:
+    """The end of a file's name that says what it is; of a packed file both ends."""
+    ends = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(ends) if ends[-1:] == [".gz"] else (ends or [""])[-1]
+
+
+def unpacked_suffix(path: Path) -> str:
+    """The same of what is in a packed file: ``.smi`` of ``.smi.gz``."""
+    return suffix_of(path).removesuffix(".gz")
+
+
+def stem_of(path: Path) -> str:
+    """The file's name without that end."""
+    return path.name.removesuffix(suffix_of(path))
 
 
 class Row(NamedTuple):
@@ -64,6 +87,8 @@ class Rows(ABC):
     mol_blocks = False
     #: Whether rows have names, so that no column of them is looked for.
     named = False
+    #: What is read as it goes, where the source is such a file.
+    file: Any = None
 
     def __init__(
         self, origin: object, head: Iterable[str] = (), types: Iterable[Any] | None = None
@@ -75,9 +100,6 @@ class Rows(ABC):
     def rows(self) -> Iterator[Row]:
         """The rows from the first on."""
 
-    #: What is read as it goes, where the source is such a file.
-    file: Any = None
-
     @property
     def share(self) -> float | None:
         """How much of the source has been read, from 0 to 1; none where that is not known."""
@@ -88,12 +110,87 @@ class Rows(ABC):
         return f"line {number}"
 
 
-def open_table(path: Path) -> TextTable | ParquetTable:
-    """The rows of a ``.csv``, ``.tsv`` or ``.parquet`` file."""
-    return ParquetTable(path) if suffix_of(path) == PARQUET else TextTable(path)
-
-
 # -------------------------------------------------------------------- text
+
+
+class TextFile:
+    """A UTF-8 text file, perhaps packed by gzip, that is read as it goes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with explained(path, "read"):
+            check_regular(path)
+            self.size = path.stat().st_size
+        self._file: BinaryIO | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, from 0 to 1."""
+        if self._file is None:
+            return 0.0
+        return 1.0 if self._file.closed else self._file.tell() / max(self.size, 1)
+
+    @contextmanager
+    def bytes(self) -> Iterator[BinaryIO]:
+        """The content from its beginning, unpacked."""
+        with explained(self.path, "read"):
+            self._file = self.path.open("rb")
+        with self._file as file:
+            if not suffix_of(self.path).endswith(".gz"):
+                yield file
+                return
+            try:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield io.BufferedReader(_Bounded(unpacked, self), 1 << 16)
+            except (OSError, EOFError, zlib.error) as error:
+                raise LookHopsError(f"{self.path}: not a whole gzip file ({error}).") from error
+
+    @contextmanager
+    def text(self, newline: str | None = None) -> Iterator[TextIO]:
+        """The content as text; ``newline`` as for :func:`open`."""
+        try:
+            with self.bytes() as file:
+                yield io.TextIOWrapper(file, "utf-8-sig", newline=newline)
+        except UnicodeDecodeError as error:
+            raise self.not_utf8() from error
+
+    def not_utf8(self) -> LookHopsError:
+        """The error that names the first line that is not UTF-8."""
+        with self.bytes() as file:
+            for line, content in enumerate(file, 1):  # noqa: B007
+                try:
+                    content.decode()
+                except UnicodeDecodeError:
+                    break
+        return LookHopsError(
+            f"{self.path}, line {line}: not UTF-8 text; save the file with that encoding."
+        )
+
+    def empty(self) -> LookHopsError:
+        """The error that the file holds nothing."""
+        return LookHopsError(f"{self.path}: the file is empty.")
+
+
+class _Bounded(io.RawIOBase):
+    """What a packed file holds, up to a number of bytes: a small file may unpack to any size."""
+
+    def __init__(self, unpacked: gzip.GzipFile, file: TextFile) -> None:
+        self.unpacked, self.path = unpacked, file.path
+        self.left = self.most = max(MOST_BYTES, MOST_TIMES * file.size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.unpacked.read(len(buffer))
+        self.left -= len(content)
+        if self.left < 0:
+            raise LookHopsError(
+                f"{self.path}: would have over {self.most:,} bytes, {MOST_TIMES} times more than "
+                "the file or over; unpack it if you trust it."
+            )
+        buffer[: len(content)] = content
+        return len(content)
 
 
 class TextTable(Rows):
@@ -105,7 +202,7 @@ class TextTable(Rows):
     structures = False
 
     def __init__(self, path: Path) -> None:
-        self.file, self.path = TextFile(path), path
+        self.origin, self.file = path, TextFile(path)
         with self.file.bytes() as file:
             lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
             first = next(filter(None, lines), b"")
@@ -133,7 +230,7 @@ class TextTable(Rows):
         for row in lines:
             if len(row.cells) != wanted:
                 raise LookHopsError(
-                    f"{self.path}, line {row.number}: {len(row.cells)} fields, where the header "
+                    f"{self.origin}, line {row.number}: {len(row.cells)} fields, where the header "
                     f"has {wanted}; put quotes around a field that holds the separator."
                 )
             yield row
@@ -152,7 +249,7 @@ class TextTable(Rows):
                     begins = reader.line_num + 1
             except csv.Error as error:
                 raise LookHopsError(
-                    f"{self.path}, line {begins}: not a line of a CSV file ({error})."
+                    f"{self.origin}, line {begins}: not a line of a CSV file ({error})."
                 ) from error
 
     @cached_property
@@ -174,10 +271,10 @@ class TextTable(Rows):
 
     def where_row(self, row: int) -> str:
         """The line on which the row with a number from 0 begins."""
-        for number, found in enumerate(self._lines()):
-            if number == row + 1:
-                return self.where(found.number)
-        return f"row {row + 1}"
+        return next(
+            (self.where(one.number) for number, one in enumerate(self.rows()) if number == row),
+            f"row {row + 1}",
+        )
 
 
 def with_points(cells: Sequence[str]) -> list[str] | None:
@@ -191,8 +288,8 @@ def with_points(cells: Sequence[str]) -> list[str] | None:
     pointed = [cell.replace(",", ".") for cell in cells]
     if pointed == list(cells):
         return None
-    known = (cell for cell in pointed if not is_blank(cell))
-    return pointed if all(as_number(cell) is not None for cell in known) else None
+    filled = (cell for cell in pointed if not is_blank(cell))
+    return pointed if all(as_number(cell) is not None for cell in filled) else None
 
 
 def say_points(origin: object, columns: Sequence[str]) -> None:
@@ -220,18 +317,17 @@ class ParquetTable(Rows):
             with explained(path, "read"):
                 check_regular(path)
             self.file = parquet.ParquetFile(path)
-        self.path, self._done = path, 0
+        self._done = 0
         schema = self.file.schema_arrow
         super().__init__(path, map(str, schema.names), map(_plain_type, schema.types))
 
     @property
     def share(self) -> float:
-        """How much of the file has been read, from 0 to 1."""
         return self._done / max(self.file.metadata.num_rows, 1)
 
     def rows(self) -> Iterator[Row]:
         """The rows; cells of a type that is not plain are texts."""
-        with explained_parquet(self.path):
+        with explained_parquet(self.origin):
             for batch in self.file.iter_batches(BATCH):
                 columns = [batch.column(i).to_pylist() for i in range(len(self.types))]
                 for column, kind in zip(columns, self.types, strict=True):
@@ -257,7 +353,7 @@ def _plain_type(kind: Any) -> Any:
 
 
 @contextmanager
-def explained_parquet(path: Path) -> Iterator[None]:
+def explained_parquet(path: object) -> Iterator[None]:
     """Errors of pyarrow in the block, or that it is missing, as a sentence."""
     try:
         import pyarrow as pa
@@ -269,3 +365,8 @@ def explained_parquet(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         raise LookHopsError(f"{path}: not a Parquet file that can be read ({error}).") from error
+
+
+def open_table(path: Path) -> TextTable | ParquetTable:
+    """The rows of a ``.csv``, ``.tsv`` or ``.parquet`` file."""
+    return ParquetTable(path) if suffix_of(path) == PARQUET else TextTable(path)

@@ -1,10 +1,18 @@
-"""Graphs from files of tables: edges, and where there are any, nodes and graphs."""
+"""Graphs from files of tables: edges, and where there are any, nodes and graphs; or ``.jsonl``.
+
+A ``.jsonl`` file has one graph a line, in the node-link form that NetworkX and D3 write:
+``{"nodes": [{"id": "a", "age": 3}, ...], "edges": [{"source": "a", "target": "b"}]}`` (``links``
+for ``edges`` too), with ``"directed": true`` where edges have a direction. What is known of the
+graph, as its ``id`` and its ``class``, stands beside these or under ``"graph"``.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import warnings
-from collections.abc import Set
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +22,37 @@ import pandas as pd
 from lookhops.core.column_finder import ColumnFinder
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading, names_in
+from lookhops.core.schema import AtLeast, read
 from lookhops.graphs import Graphs
 from lookhops.graphs.tables import packed
 from lookhops.graphs.tables.table import ID_NAMES, Table, Tables
 from lookhops.graphs.targets import BLANK_TEXTS, as_number
-from lookhops.sources.node_link import read_node_link
 from lookhops.sources.rows import (
+    NODE_LINK,
+    TABLE_SUFFIXES,
     ParquetTable,
+    TextFile,
     TextTable,
     explained_parquet,
     open_table,
     say_points,
-    with_points,
-)
-from lookhops.sources.targets import Offer, choose_columns
-from lookhops.sources.text_files import (
-    NODE_LINK,
-    TABLE_SUFFIXES,
     stem_of,
     suffix_of,
     unpacked_suffix,
+    with_points,
 )
+from lookhops.sources.targets import Offer, choose_columns
 
 #: Cells that are empty, save in columns of ids, where only an empty text is. "Na" is sodium.
 BLANKS = ["NaN", "None", *BLANK_TEXTS, *map(str.upper, BLANK_TEXTS)]
+#: The column that joins the three tables: no feature has its name.
+LINE = "(line)"
+#: What a line must hold at least.
+_NODES: Any = Sequence[AtLeast({"id": Any})]  # type: ignore[misc]
+_EDGES: Any = Sequence[AtLeast({"source": Any, "target": Any})]  # type: ignore[misc]
+GRAPH = AtLeast({"nodes": _NODES, "edges?": _EDGES, "links?": _EDGES})
+FORM = 'one is {"nodes": [{"id": 1}, ...], "edges": [{"source": 1, "target": 2}, ...]}'
+_PARTS = ("nodes", "edges", "links", "graph", "directed", "multigraph")
 
 
 def read_tables(
@@ -67,12 +82,12 @@ def read_tables(
         tables = read_node_link(path, reading, remembered)
     else:
         files = {"edges": path, "nodes": nodes, "graphs": graphs}
-        read: dict[str, Any] = {
+        given: dict[str, Any] = {
             what: read_table(Path(file), what, reading, remembered)
             for what, file in files.items()
             if file is not None
         }
-        tables = Tables(**read, reading=reading, remembered=remembered)
+        tables = Tables(**given, reading=reading, remembered=remembered)
     found = packed(tables)
     read_graphs = Graphs.from_edges(**found.fields, name=name or stem_of(path))
     offer = Offer(found.label, found.place, need_targets)
@@ -85,14 +100,9 @@ def read_tables(
 def read_table(
     path: Path, what: str, reading: Reading = AS_USUAL, remembered: Reading = AS_USUAL
 ) -> Table:
-    """Read one table: all rows at once, column by column.
+    """Read a table of ``edges``, ``nodes`` or ``graphs``: all rows at once, column by column.
 
-    Args:
-        path: The file.
-        what: What it holds: ``edges``, ``nodes`` or ``graphs``; tells which columns are ids, and
-            those stay as they are written (007 is not 7).
-        reading: The options that name those columns.
-        remembered: The same of an earlier reading.
+    Columns of ids stay as they are written: 007 is not 7.
     """
     if suffix_of(path) not in TABLE_SUFFIXES:
         raise LookHopsError(f"{path}: tables are read from {', '.join(TABLE_SUFFIXES)} files.")
@@ -138,7 +148,7 @@ def _frame(table: TextTable, ids: list[str]) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         raise table.file.not_utf8() from error
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-        raise LookHopsError(f"{table.path}: not a table ({error}).") from error
+        raise LookHopsError(f"{table.origin}: not a table ({error}).") from error
     frame = frame[named]
     if f" {table.separator}".encode() in table.content:
         texts = [name for name in named if pd.api.types.is_string_dtype(frame[name])]
@@ -157,3 +167,89 @@ def _with_points(frame: pd.DataFrame, path: Path, kept: Set[str]) -> pd.DataFram
                 numbers[name] = frame[name].map(values).astype(np.float64)
     say_points(path, list(numbers))
     return frame.assign(**numbers)
+
+
+# -------------------------------------------------------------------- node-link form
+
+
+def read_node_link(path: Path, reading: Reading, remembered: Reading) -> Tables:
+    """The graphs of a file as three tables."""
+    graphs, nodes, edges = [], [], []
+    directions: dict[bool, int] = {}
+    for number, line in _lines(path):
+        under = line.get("graph")
+        beside = {key: value for key, value in line.items() if key not in _PARTS}
+        graphs.append({LINE: number, **(under if isinstance(under, dict) else {}), **beside})
+        nodes += _entries(line["nodes"], number)
+        edges += _entries(line.get("edges", line.get("links", [])), number)
+        directions.setdefault(bool(line.get("directed", False)), number)
+    if len(directions) > 1:
+        one, other = sorted(directions.values())
+        raise LookHopsError(
+            f"{path}, line {other}: of lines {one} and {other} one graph is directed and the other "
+            "is not; write each edge of the undirected ones in both directions, and call all "
+            "directed."
+        )
+    reading = replace(
+        reading,
+        graph_column=LINE,
+        node_column="id",
+        source_column="source",
+        target_column="target",
+        directed=reading.directed or True in directions,
+    )
+    names = _graph_names(graphs)
+    return Tables(
+        edges=_table(path, "edge", edges, names),
+        nodes=_table(path, "node", nodes, names),
+        graphs=_table(path, "", graphs, names),
+        reading=reading,
+        remembered=remembered,
+    )
+
+
+def _graph_names(graphs: list[dict[str, Any]]) -> dict[int, str]:
+    """What to call the graph of each line: its ``id`` or ``name`` if all have one, or the line."""
+    for key in ("id", "name"):
+        names = {graph[LINE]: str(graph.get(key, "")) for graph in graphs}
+        if all(names.values()) and len(set(names.values())) == len(graphs):
+            return names
+    return {graph[LINE]: str(graph[LINE]) for graph in graphs}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The graph of each line that is not blank, and the line's number."""
+    file, empty = TextFile(path), True
+    with file.bytes() as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            empty, where = False, f"{path}, line {number}"
+            try:
+                content = json.loads(line.decode("utf-8-sig"))
+                if b"\\u" in line:  # half of a surrogate pair is JSON, but no character
+                    json.dumps(content, ensure_ascii=False).encode()
+            except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
+                raise LookHopsError(f"{where}: not JSON ({error}).") from error
+            try:
+                yield number, read(GRAPH, content)
+            except LookHopsError as error:
+                raise LookHopsError(f"{where}: not a graph ({error}); {FORM}.") from error
+    if empty:
+        raise file.empty()
+
+
+def _entries(entries: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    """The nodes or edges of a graph, each with its line."""
+    return [{LINE: number, **{k: v for k, v in entry.items() if k != "key"}} for entry in entries]
+
+
+def _table(path: Path, part: str, rows: list[dict[str, Any]], names: dict[int, str]) -> Table:
+    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=[LINE, "source", "target"])
+    line = frame[LINE].to_numpy()
+    place = pd.Series(line).groupby(line).cumcount()
+
+    def where(row: int) -> str:
+        return f"line {line[row]}" + (f", {part} {place[row] + 1}" if part else "")
+
+    return Table(str(path), frame.assign(**{LINE: frame[LINE].map(names)}), where)

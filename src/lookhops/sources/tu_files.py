@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import lzma
+import re
 import struct
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -21,7 +23,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular
 from lookhops.core.words import counted
 from lookhops.graphs.targets import Target, pack_targets
-from lookhops.sources.number_files import read_table
 
 MOST_LABELS = 1_000_000  # that all columns of labels may span: each is a feature of its own
 #: An archive may hold so many bytes, or so many times its own size: those of the collection hold
@@ -31,6 +32,13 @@ PARTS = (
     *("A", "graph_indicator", "graph_labels", "graph_attributes"),
     *("node_labels", "node_attributes", "edge_labels", "edge_attributes"),
 )
+# Everything a row of numbers may hold besides its commas and its end.
+_NUMBER_BYTES = b"0123456789+-.eE \t\r"
+#: NumPy takes a sign without a number for 0.
+_LONE_SIGN = re.compile(rb"[+-](?!\.?[0-9])")
+MOST_COLUMNS = 100_000
+#: Bytes that are read and parsed at once; a line may have some more, blank lines so many together.
+PIECE, LONGEST_LINE = 1 << 20, 1 << 22
 #: Files that do not hold whole numbers.
 _KINDS: dict[str, type[np.generic]] = {
     **dict.fromkeys(("node_attributes", "edge_attributes"), np.float32),
@@ -80,7 +88,7 @@ class TuFiles:
         kind = _KINDS.get(part, np.int64)
         wanted = self.rows.get(of)
         with _explained(self.source), self.parts[part]() as file:
-            values = read_table(file, where, kind, most if wanted is None else wanted)
+            values = read_numbers(file, where, kind, most if wanted is None else wanted)
         if columns not in (None, values.shape[1]):
             raise LookHopsError(f"{where}, line 1: {values.shape[1]} values, expected {columns}.")
         if most is not None and len(values) > most:
@@ -138,7 +146,7 @@ def open_tu(path: Path) -> Iterator[TuFiles]:
                 name, entries = _choose(path, (entry.name for entry in folder.iterdir()))
                 for entry in entries.values():
                     check_regular(folder / entry)
-                parts = {p: partial(_open, folder / e) for p, e in entries.items()}
+                parts = {p: partial((folder / e).open, "rb") for p, e in entries.items()}
             else:
                 check_regular(path)
                 archive = open_files.enter_context(zipfile.ZipFile(path))
@@ -148,25 +156,8 @@ def open_tu(path: Path) -> Iterator[TuFiles]:
         yield TuFiles(name, path, folder, parts)
 
 
-def _open(path: Path) -> IO[bytes]:
-    return path.open("rb")
-
-
-class Rows(NamedTuple):
-    """How many there are of each in a set; an undirected edge counts twice."""
-
-    graphs: int
-    nodes: int
-    edges: int
-
-
-def count_rows(content: IO[bytes], path: Path) -> Rows:
-    """What an archive holds, counted by lines without reading the numbers.
-
-    Args:
-        content: The archive.
-        path: What to call it in a message.
-    """
+def count_rows(content: IO[bytes], path: Path) -> list[int]:
+    """Numbers of graphs, nodes and directed edges of an archive, counted by lines."""
     with _explained(path), zipfile.ZipFile(content) as archive:
         _, entries = _entries(path, archive)
         graphs = "graph_labels" if "graph_labels" in entries else "graph_attributes"
@@ -176,7 +167,7 @@ def count_rows(content: IO[bytes], path: Path) -> Rows:
                 raise LookHopsError(f"{path}: the file of {part} is missing.")
             with archive.open(entries[part]) as file:
                 counts.append(sum(bool(line.strip()) for line in file))
-    return Rows(*counts)
+    return counts
 
 
 @contextmanager
@@ -199,26 +190,20 @@ def _explained(path: Path) -> Iterator[None]:
 def _entries(path: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, str]]:
     """The set's name and the entry of each of its parts, none of them outside or too large."""
     for entry in archive.namelist():
-        _refuse_outside(path, entry)
+        windows = PureWindowsPath(entry)  # knows both kinds of slash and drive letters
+        if windows.drive or windows.root or ".." in windows.parts:
+            raise LookHopsError(
+                f"{path}: entry {entry!r} would land outside its folder; the archive is not used."
+            )
     name, entries = _choose(path, archive.namelist())
-    sizes = [
-        archive.getinfo(entry).file_size for entry in entries.values()
-    ]  # zipfile reads no more
+    size = sum(archive.getinfo(entry).file_size for entry in entries.values())  # no more is read
     packed = sum(info.compress_size for info in archive.infolist())
-    if sum(sizes) > max(MOST_BYTES, MOST_TIMES * packed):
+    if size > max(MOST_BYTES, MOST_TIMES * packed):
         raise LookHopsError(
-            f"{path}: its files would have {sum(sizes):,} bytes, {MOST_TIMES} times more than the "
+            f"{path}: its files would have {size:,} bytes, {MOST_TIMES} times more than the "
             "archive or over; unpack it to a folder if you trust it."
         )
     return name, entries
-
-
-def _refuse_outside(path: Path, entry: str) -> None:
-    windows = PureWindowsPath(entry)  # knows both kinds of slash and drive letters
-    if windows.drive or windows.root or ".." in windows.parts:
-        raise LookHopsError(
-            f"{path}: entry {entry!r} would land outside its folder; the archive is not used."
-        )
 
 
 def _choose(path: Path, entries: Iterable[str]) -> tuple[str, dict[str, str]]:
@@ -235,3 +220,99 @@ def _choose(path: Path, entries: Iterable[str]) -> tuple[str, dict[str, str]]:
     stem = chosen[0].removesuffix("_A.txt")
     found = {part: f"{stem}_{part}.txt" for part in PARTS}
     return Path(stem).name, {part: entry for part, entry in found.items() if entry in known}
+
+
+# -------------------------------------------------------------------- numbers in text
+
+
+def read_numbers(
+    file: IO[bytes], where: object, kind: type[np.generic], most: int | None = None
+) -> np.ndarray:
+    """Rows of finite numbers, shape (rows, columns); blank lines at the end are left out.
+
+    No more than a piece of the file is held as text. It is parsed in one call; only where that
+    fails, or rows differ in length, a slow pass finds the line to blame. Where there are more rows
+    than ``most``, one more at least is returned, and the rest is not read.
+    """
+    parts: list[np.ndarray] = []
+    rows = columns = 0
+    parsed = np.int64 if issubclass(kind, np.integer) else np.float64
+    for piece in _pieces(file, where):
+        columns = columns or piece.partition(b"\n")[0].count(b",") + 1
+        if columns > MOST_COLUMNS:
+            raise LookHopsError(f"{where}, line 1: {columns:,} values are too many for a row.")
+        values = _parse_fast(piece, parsed, columns)
+        if values is None:
+            values = _parse_slowly(piece, where, parsed, columns, rows + 1)
+        with np.errstate(over="ignore"):
+            parts.append(values.astype(kind, copy=False))
+        rows += len(values)
+        if most is not None and rows > most:
+            break
+    if not parts:
+        raise LookHopsError(f"{where}: the file is empty.")
+    return np.concatenate(parts)
+
+
+def _pieces(file: IO[bytes], where: object) -> Iterator[bytes]:
+    """The content in pieces of whole lines, without the last line end and blank lines behind it."""
+    left, line = b"", 1
+    while more := file.read(PIECE):
+        lines, end, left = (left + more).rpartition(b"\n")
+        piece = lines.rstrip()
+        if piece:
+            left = lines[len(piece) + 1 :] + end + left if len(piece) < len(lines) else left
+            yield piece
+            line += piece.count(b"\n") + 1
+        else:
+            left = lines + end + left
+        if len(left) > LONGEST_LINE:
+            raise LookHopsError(f"{where}, line {line}: {len(left):,} bytes are no row of numbers.")
+    if left := left.rstrip():
+        yield left
+
+
+def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray | None:
+    """The numbers in one call; none where a row is not as it should be."""
+    separators = text.translate(None, _NUMBER_BYTES) + b"\n"
+    rows = len(separators) // columns
+    if separators != (b"," * (columns - 1) + b"\n") * rows:
+        return None
+    # Most files have no sign at all, which is seen much faster than a search ends.
+    if (b"-" in text or b"+" in text) and _LONE_SIGN.search(text):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # older NumPy warns of what newer ones refuse
+            values = np.fromstring(text.replace(b"\n", b","), dtype=kind, sep=",")
+    except (ValueError, DeprecationWarning):
+        return None
+    if values.size != rows * columns or not np.isfinite(values).all():
+        return None
+    return values.reshape(rows, columns)
+
+
+def _parse_slowly(
+    text: bytes, where: object, kind: type[np.generic], columns: int, first_line: int
+) -> np.ndarray:
+    """The same row by row; refuses the first that is not as it should be."""
+    convert: Any = int if issubclass(kind, np.integer) else float
+    rows = []
+    for number, line in enumerate(text.decode("utf-8-sig", "replace").split("\n"), first_line):
+        fields = line.split(",")
+        if len(fields) != columns:
+            raise LookHopsError(
+                f"{where}, line {number}: {len(fields)} values, where line 1 has {columns}."
+            )
+        try:
+            row = np.array([convert(field) for field in fields], dtype=kind)
+            fine = bool(np.isfinite(row).all())
+        except (ValueError, OverflowError):
+            fine = False
+        if not fine:
+            wanted = "a whole number" if convert is int else "a finite number"
+            shown = line.strip()
+            shown = shown if len(shown) <= 60 else f"{shown[:59]}…"
+            raise LookHopsError(f"{where}, line {number}: {shown!r} is not {wanted}.")
+        rows.append(row)
+    return np.stack(rows)

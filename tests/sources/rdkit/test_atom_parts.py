@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from rdkit import Chem
 
-from lookhops.sources.rdkit.atom_parts import atom_parts
-from lookhops.sources.rdkit.descriptors import FAST, descriptors_of
+from lookhops.sources.rdkit.descriptors import FAST, atom_parts, descriptors_of
 
 ADDITIVE = {
     "MolLogP",

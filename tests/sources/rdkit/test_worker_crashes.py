@@ -9,8 +9,7 @@ from lookhops import LookHopsError
 from lookhops.sources.loading import load
 from lookhops.sources.rdkit import workers
 from lookhops.sources.rdkit.parsing import Parsing
-from lookhops.sources.rdkit.worker import CRASHED
-from lookhops.sources.rdkit.workers import ParsingPool
+from lookhops.sources.rdkit.workers import CRASHED, ParsingPool
 
 MARK = "CCCCI"  # stands for a molecule on which RDKit crashes
 

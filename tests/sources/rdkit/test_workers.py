@@ -13,8 +13,7 @@ from lookhops import LookHopsError
 from lookhops.sources.loading import load
 from lookhops.sources.rdkit import workers
 from lookhops.sources.rdkit.parsing import _ARRAYS, Parsed, Parsing, parse
-from lookhops.sources.rdkit.worker import CRASHED, HUNG
-from lookhops.sources.rdkit.workers import ParsingPool
+from lookhops.sources.rdkit.workers import CRASHED, HUNG, ParsingPool
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ from lookhops.neighbourhoods.charts import (
     lost,
 )
 from lookhops.report.content import Block, Chart, Section, Tile
-from lookhops.sources.duplicates import in_words
+from lookhops.sources.counts import in_words
 
 
 def data_section(name: str, about: Mapping[str, Any]) -> Section:

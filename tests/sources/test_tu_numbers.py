@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lookhops import LookHopsError
-from lookhops.sources import number_files
-from lookhops.sources.number_files import read_table
+from lookhops.sources import tu_files
+from lookhops.sources.tu_files import read_numbers
 
 
 @given(
@@ -21,7 +21,7 @@ from lookhops.sources.number_files import read_table
 )
 def test_numbers_are_read_exactly(rows: list, comma: str, end: str):
     text = "".join(comma.join(map(repr, row)) + end for row in rows).encode()
-    assert np.array_equal(read_table(BytesIO(text), "here", np.float64), np.array(rows))
+    assert np.array_equal(read_numbers(BytesIO(text), "here", np.float64), np.array(rows))
 
 
 @example(b"+")
@@ -37,7 +37,7 @@ def test_both_passes_agree_on_any_text(text: bytes):
         except (ValueError, OverflowError):
             fine = False
         try:
-            found = read_table(BytesIO(text), "here", kind)
+            found = read_numbers(BytesIO(text), "here", kind)
         except LookHopsError:
             assert not fine
         else:
@@ -52,13 +52,13 @@ def test_pieces_change_nothing(lines: list, piece: int):
     while lines and lines[-1] is None:
         lines.pop()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(number_files, "PIECE", piece)
+        patch.setattr(tu_files, "PIECE", piece)
         if lines and None not in lines:
-            found = read_table(BytesIO(text), "here", np.int64)
+            found = read_numbers(BytesIO(text), "here", np.int64)
             assert found[:, 0].tolist() == lines
         else:
             with pytest.raises(LookHopsError, match="here"):
-                read_table(BytesIO(text), "here", np.int64)
+                read_numbers(BytesIO(text), "here", np.int64)
 
 
 def test_no_more_is_read_than_may_be():
@@ -70,10 +70,10 @@ def test_no_more_is_read_than_may_be():
 
         def read(self, size: int) -> bytes:
             self.given += size
-            assert self.given <= 10 * number_files.PIECE
+            assert self.given <= 10 * tu_files.PIECE
             return self.content * (size // len(self.content))
 
-    assert len(read_table(Endless(b"1\n"), "here", np.int64, most=5)) > 5
+    assert len(read_numbers(Endless(b"1\n"), "here", np.int64, most=5)) > 5
     for content in (b"\n", b"1", b" ", b"1,"):
         with pytest.raises(LookHopsError, match="here, line 1"):
-            read_table(Endless(content), "here", np.int64)
+            read_numbers(Endless(content), "here", np.int64)

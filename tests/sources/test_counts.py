@@ -9,7 +9,7 @@ import pytest
 
 import lookhops
 from lookhops import Protocol
-from lookhops.sources.duplicates import in_words, molecule_counts
+from lookhops.sources.counts import in_words, molecule_counts
 from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import SplitPlan
 
