@@ -137,7 +137,7 @@ class TuFiles:
 @contextmanager
 def open_tu(path: Path) -> Iterator[TuFiles]:
     """The files of the set in an archive or a folder, to be read within the block."""
-    parts: dict[str, Callable[[], IO[bytes]]]
+    parts: dict[str, Callable[[], Any]]
     with ExitStack() as open_files:
         with _explained(path):
             if path.is_dir():
