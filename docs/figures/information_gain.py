@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 import lookhops
-from lookhops.core.palette import SERIES
+from lookhops.core.charts import SERIES
 from lookhops.core.pictures import MARKERS
 from lookhops.neighbourhoods import HopInformation
 

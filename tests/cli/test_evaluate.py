@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, mean_absolute_error, roc_auc_score
 
-from lookhops.core.options import Reading
+from lookhops.core.reading import Reading
 from lookhops.core.schema import read
 from lookhops.core.words import NONE
 from lookhops.models import Predictor, train_into

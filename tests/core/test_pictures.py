@@ -2,8 +2,7 @@
 
 import pytest
 
-from lookhops.core.charts import axis, figure, interval, named_axis, series
-from lookhops.core.palette import PAGE
+from lookhops.core.charts import PAGE, axis, figure, interval, named_axis, series
 from lookhops.core.pictures import picture, save_both
 
 

@@ -3,7 +3,7 @@
 import pytest
 from jinja2 import UndefinedError
 
-from lookhops.core.templates import templates_of
+from lookhops.core.charts import templates_of
 
 
 def test_a_name_that_is_not_given_is_an_error():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.tensor_files import pack_tensors, unpack_tensors
+from lookhops.core.files import pack_tensors, unpack_tensors
 
 
 def test_tensors_are_known_by_their_checksum(tmp_path):

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from lookhops import Graphs, LookHopsError
+from lookhops.core.files import pack_tensors, unpack_tensors
 from lookhops.core.options import Architecture, Classical, Protocol
-from lookhops.core.tensor_files import pack_tensors, unpack_tensors
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.learners import learner_from_dict, learner_of, parse_model
 from lookhops.learners.blend import Blend, FittedBlend, blend, weights_by_validation

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
-from lookhops.core.tensor_files import pack_tensors, unpack_tensors
+from lookhops.core.files import pack_tensors, unpack_tensors
 from lookhops.encoding import Encoding
 from lookhops.graphs.features import Features
 from lookhops.graphs.targets import pack_targets, read_target

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from lookhops import Graphs, LookHopsError
+from lookhops.core.files import pack_tensors, unpack_tensors
 from lookhops.core.options import CLASSICAL
-from lookhops.core.tensor_files import pack_tensors, unpack_tensors
 from lookhops.encoding import Encoding
 from lookhops.graphs.features import Features
 from lookhops.graphs.targets import pack_targets, read_target

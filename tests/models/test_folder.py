@@ -14,7 +14,7 @@ import torch
 
 from lookhops.core import files
 from lookhops.core.errors import LookHopsError
-from lookhops.core.tensor_files import pack_tensors
+from lookhops.core.files import pack_tensors
 from lookhops.models.folder import FORMAT, load_model, run_records
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.neighbourhoods import identities
-from lookhops.neighbourhoods.pairs import pair_codes
+from lookhops.neighbourhoods.counts import pair_codes
 from strategies import graph_sets
 
 MOST = 3

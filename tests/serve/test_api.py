@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lookhops.core.options.limits import Limits
+from lookhops.core.options import Limits
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
 from lookhops.serve.bodies import example_bodies

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Reading
+from lookhops.core.reading import Reading
 from lookhops.graphs import Graphs, Skipped
 from lookhops.graphs.choosing import slice_of
 from lookhops.sources.graph_streams import GraphStream

@@ -13,7 +13,7 @@ from rdkit import Chem
 
 import lookhops
 from lookhops import Graphs, LookHopsError
-from lookhops.core.options import Reading
+from lookhops.core.reading import Reading
 from lookhops.sources import collection
 from tu_files import TINY, write_folder, write_zip
 

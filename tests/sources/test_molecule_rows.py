@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rdkit import Chem
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Reading
+from lookhops.core.reading import Reading
 from lookhops.sources.loading import load
 from lookhops.sources.molecule_streams import SkippedMolecules
 from molecule_sets import VARIED, assert_drawable, message, written

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream, open_molecules
 from lookhops.sources.rdkit.parsing import Parsing

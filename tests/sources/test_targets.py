@@ -3,7 +3,7 @@
 import pytest
 
 from lookhops import Graphs, LookHopsError, Target, load
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.graphs.targets import PLAINLY
 from lookhops.sources.targets import parse_task, target_sentences
 from molecule_sets import message, written

@@ -12,7 +12,7 @@ from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json
 from lookhops.cli.shared.reading import Reading
 from lookhops.cli.shared.writing import check_page, command_line, write_page
-from lookhops.core import options
+from lookhops.core import reading as graph_reading
 
 
 @with_options
@@ -59,10 +59,10 @@ def report(
         print_json({**written, "sections": sections})
 
 
-def _as_trained(reading: Reading, stored: options.Reading, data: str) -> Reading:
+def _as_trained(reading: Reading, stored: graph_reading.Reading, data: str) -> Reading:
     """What other sources do not take over from a model's reading, where nothing else was chosen."""
     names = ["target", "task", "duplicates", "features"]
     names += ["task_size", "task_seed"] if data.startswith("hops-") else []
-    usual = options.AS_USUAL
+    usual = graph_reading.AS_USUAL
     own = [name for name in names if getattr(reading, name) == getattr(usual, name)]
     return replace(reading, **{name: getattr(stored, name) for name in own})

@@ -13,7 +13,7 @@ from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_bytes
-from lookhops.core.options.limits import Limits
+from lookhops.core.options import Limits
 
 
 @with_options

@@ -1,9 +1,9 @@
-"""Charts as Plotly's JSON: what they share.
+"""What pictures and pages share: the palette, charts as Plotly's JSON, and templates.
 
-Plain dictionaries: Plotly itself is needed in the reader's browser only. Colours are written as CSS
-variables, which the page's script replaces by those of the theme; it also has the template that
-gives all charts one style. What comes from the data goes
-through :func:`label`, because Plotly reads some HTML in its texts.
+Charts are plain dictionaries: Plotly itself is needed in the reader's browser only. Colours are
+written as CSS variables, which the page's script replaces by those of the theme; it also has the
+template that gives all charts one style. What comes from the data goes through :func:`label`,
+because Plotly reads some HTML in its texts.
 """
 
 from __future__ import annotations
@@ -11,13 +11,42 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lookhops.core.palette import SERIES_NAMES
 from lookhops.core.tables import Table
 from lookhops.core.words import short
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+# Okabe and Ito's colours, which people with any kind of colour vision can tell apart. Figures never
+# rely on them alone: markers or dashes differ too.
+#: Series are coloured in this order.
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+SERIES_NAMES = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")
+#: Text and lines; what is there but does not count; a bar among bars that is not the chosen one.
+INK, FAINT, PALE = "#1B2530", "#C3CCD5", "#C8C8C8"
+#: Scores, from the lowest to the highest: light to dark, readable without telling hues apart.
+SCORE_LOW, SCORE_HIGH = "#EDF2FA", SERIES[0]
+
+#: A page's colours by name, in light and in dark: the same hues, lighter where the page is dark.
+PAGE = {
+    "page": ("#FFFFFF", "#0F141A"),
+    "panel": ("#F5F7F9", "#182029"),
+    "ink": (INK, "#E6EBF0"),
+    "muted": ("#56626E", "#9CA9B5"),
+    "line": ("#DCE2E8", "#2B3641"),
+    "pale": (PALE, "#4B5763"),
+    "blue": (SERIES[0], "#4BA6E3"),
+    "vermillion": ("#C25500", "#F08544"),
+    "green": ("#00805D", "#35C29A"),
+    "purple": ("#A8527F", "#E0A0C4"),
+    "orange": ("#A87400", "#F0B73F"),
+    "sky": ("#2C86BD", "#93D2F6"),
+    "black": ("#3A4550", "#C9D2DA"),
+}
 
 Figure = dict[str, Any]
 
@@ -137,3 +166,26 @@ def figure(traces: Sequence[Figure], x: Figure, y: Figure, **layout: Any) -> Fig
     """A figure; the page's script gives it the one style of the page."""
     shared = {"xaxis": x, "yaxis": y, "showlegend": len(traces) > 1}
     return {"data": list(traces), "layout": {**shared, **layout}}
+
+
+def score_colour(share: float) -> str:
+    """The colour of a score, from 0 for the lowest to 1 for the highest, as ``#rrggbb``."""
+    ends = zip(_channels(SCORE_LOW), _channels(SCORE_HIGH), strict=True)
+    return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in ends)
+
+
+def _channels(colour: str) -> list[int]:
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+
+
+def templates_of(package: str, **options: Any) -> Environment:
+    """The templates of a package; a name that a template does not know is an error.
+
+    Args:
+        package: The package, whose folder ``templates`` holds them.
+        options: Jinja's own.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader(package)
+    return Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, **options)

@@ -14,8 +14,8 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from lookhops.core.charts import PAGE
 from lookhops.core.files import replacing
-from lookhops.core.palette import PAGE
 from lookhops.core.words import visible
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
+from lookhops.core.reading import called
 from lookhops.core.words import counted
 from lookhops.encoding.scale import Scale
 from lookhops.graphs.features import Features, Names, compact, feature_columns

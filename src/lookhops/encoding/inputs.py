@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from lookhops.core.arrays import Array
-from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import names_in
+from lookhops.core.reading import called, listed, names_in
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
 from lookhops.graphs.targets import as_number, is_blank, target_columns
 from lookhops.sources.molecule_rows import SMILES_NAMES

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading, called, listed
 from lookhops.graphs.features import BLANK, Features, Names, beside
 from lookhops.graphs.targets import PLAINLY, are_dates, as_number, is_blank, meant_as_number
 

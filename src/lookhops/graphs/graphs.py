@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.graphs import choosing, networkx, pyg, storage
 from lookhops.graphs import columns as graph_columns
 from lookhops.graphs import edges as edge_lists

@@ -16,9 +16,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.files import check_regular, replacing
+from lookhops.core.files import CHECKSUM, check_content, check_regular, checksum, replacing
 from lookhops.core.schema import Count, decode, located, read
-from lookhops.core.tensor_files import CHECKSUM, check_content, checksum
 from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import OWNERS, Features, Names
 from lookhops.graphs.indexing import Texts

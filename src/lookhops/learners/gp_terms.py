@@ -15,7 +15,7 @@ from lookhops.graphs.indexing import kinds_of, means_of_kinds, segment_of
 from lookhops.learners.kernels import GraphRows, Kernels, squared_distances
 from lookhops.learners.terms import Terms
 from lookhops.neighbourhoods import identities
-from lookhops.neighbourhoods.pairs import pair_kinds
+from lookhops.neighbourhoods.counts import pair_kinds
 
 if TYPE_CHECKING:
     from lookhops.learners.gp_fitted import FittedProcess, TargetProcess

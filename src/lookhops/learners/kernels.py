@@ -16,10 +16,9 @@ from torch import Tensor
 
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import elements_of
-from lookhops.neighbourhoods import Vocabulary, identities, unary_codes
-from lookhops.neighbourhoods.counts import SparseRows
-from lookhops.neighbourhoods.pairs import pair_codes
-from lookhops.neighbourhoods.similarity import CPU_DENSE, Postings
+from lookhops.neighbourhoods import identities, unary_codes
+from lookhops.neighbourhoods.counts import pair_codes
+from lookhops.neighbourhoods.similarity import Postings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -45,7 +44,7 @@ class GraphRows:
         node_ptr: Where the nodes of each graph begin, and the end, int64, shape (g + 1).
         columns: For each group of columns (``totals``, ``descriptors``) its standardised values,
             float32, shape (g, c).
-        pairs: Their :func:`~lookhops.neighbourhoods.pairs.pair_codes`, and where those of each
+        pairs: Their :func:`~lookhops.neighbourhoods.counts.pair_codes`, and where those of each
             graph begin; none where pairs are not compared.
     """
 
@@ -205,7 +204,7 @@ class Kernels:
             codes: Of one of :attr:`GraphRows.parts`.
             number: Of which.
         """
-        vocabulary = self._parts[number][0]
+        vocabulary = self._parts[number].vocabulary
         place, known = vocabulary.places(codes)
         return self._holders[number][torch.where(known, place, len(vocabulary)).numpy()]
 
@@ -215,8 +214,8 @@ class Kernels:
         from scipy.sparse import csr_array, vstack
 
         none, found = csr_array((1, len(self.references))), []
-        for (codes, ptr), (vocabulary, *_) in zip(self.references.parts, self._parts, strict=True):
-            rows = _rows_of(vocabulary, codes, ptr).to_scipy()
+        for (codes, ptr), part in zip(self.references.parts, self._parts, strict=True):
+            rows = part.vocabulary.rows_of(codes, ptr).to_scipy()
             found.append(vstack([rows.T, none], format="csr"))
         return found
 
@@ -229,10 +228,9 @@ class Kernels:
         total = torch.zeros(len(rows), len(self.references), dtype=torch.float64)
         last = self.references.codes.shape[1] - 1
         for number, (codes, ptr) in enumerate(rows.parts):
-            vocabulary, postings, own = self._parts[number]
-            known = _rows_of(vocabulary, codes, ptr)
-            ((_, counts),) = postings.shared(known, max(len(rows), 1))
-            shared, sizes = counts.double(), ptr.diff().double()[:, None] + own
+            postings = self._parts[number]
+            shared = postings.all_shared(codes, ptr).double()
+            sizes = ptr.diff().double()[:, None] + postings.sizes.double()
             if number <= self.first:
                 total += shared
             yield _tanimoto(shared, sizes)
@@ -240,22 +238,9 @@ class Kernels:
                 yield _tanimoto(total, sizes * (self.first + 1))
 
     @cached_property
-    def _parts(self) -> list[tuple[Vocabulary, Postings, Tensor]]:
-        """For each kind of code its values, which references have which, and how many they have."""
-        found = []
-        for number, (codes, ptr) in enumerate(self.references.parts):
-            known = codes.unique()
-            vocabulary = Vocabulary(known, torch.full_like(known, number))
-            rows = _rows_of(vocabulary, codes, ptr)
-            found.append((vocabulary, Postings.of(rows, CPU_DENSE), ptr.diff().double()))
-        return found
-
-
-def _rows_of(vocabulary: Vocabulary, codes: Tensor, ptr: Tensor) -> SparseRows:
-    """The features of graphs that the vocabulary knows."""
-    place, known = vocabulary.places(codes)
-    before = torch.cat((place.new_zeros(1), known.cumsum(0)))
-    return SparseRows(place[known], before[ptr], len(vocabulary))
+    def _parts(self) -> list[Postings]:
+        """For each kind of code which references have each."""
+        return [Postings.of(codes, ptr) for codes, ptr in self.references.parts]
 
 
 def _tanimoto(shared: Tensor, sizes: Tensor) -> Tensor:

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from lookhops import __version__
 from lookhops.core.errors import LookHopsError
-from lookhops.core.files import current, read_bytes, read_json
-from lookhops.core.options import Architecture, Protocol, Reading
+from lookhops.core.files import current, read_bytes, read_json, unpack_tensors
+from lookhops.core.options import Architecture, Protocol
+from lookhops.core.reading import Reading
 from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Range, Share, located, read
-from lookhops.core.tensor_files import unpack_tensors
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import Preprocessing
 from lookhops.learners import Fitted, FittedNetwork, Learner, learner_from_dict

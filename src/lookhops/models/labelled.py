@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
-from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
+from lookhops.core.reading import called
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
 from lookhops.models.folder import Checkpoint, commonest_key

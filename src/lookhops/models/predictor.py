@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
-from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
+from lookhops.core.reading import listed
 from lookhops.encoding import ReadOtherwise
 from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.core.files import changing, write_bytes, write_json
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.files import changing, pack_tensors, write_bytes, write_json
+from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.core.tables import csv_text
-from lookhops.core.tensor_files import pack_tensors
 from lookhops.graphs import Graphs
 from lookhops.learners.learner import shared_tensors
 from lookhops.models.card import model_card

@@ -4,14 +4,13 @@
 ``unary_codes`` and ``gram_by_hop`` are the exact neighbourhoods, their counts and their kernels.
 """
 
-from lookhops.neighbourhoods.counts import SparseRows, Vocabulary, gram_by_hop, unary_codes
+from lookhops.neighbourhoods.counts import SparseRows, Vocabulary, unary_codes
 from lookhops.neighbourhoods.entropy import kinfo
 from lookhops.neighbourhoods.gain import Decay, fit_decay, smallest_k
 from lookhops.neighbourhoods.identities import Bins, content_hashes, identities, shells
-from lookhops.neighbourhoods.information import HopInformation
+from lookhops.neighbourhoods.information import HopInformation, look
 from lookhops.neighbourhoods.labels import LabelInformation, look_labels
-from lookhops.neighbourhoods.similarity import SimilarityIndex
-from lookhops.neighbourhoods.suggestion import look
+from lookhops.neighbourhoods.similarity import SimilarityIndex, gram_by_hop
 from lookhops.neighbourhoods.totals import graph_totals
 
 __all__ = [

@@ -1,14 +1,13 @@
-"""Neighbourhoods counted for each graph: sparse rows over a vocabulary, and their products."""
+"""Neighbourhoods and pairs of nodes counted for each graph: sparse rows over a vocabulary."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
@@ -21,8 +20,8 @@ from lookhops.graphs.indexing import (
     last_begin,
     run_begins,
     stable_argsort,
+    to_offsets,
 )
-from lookhops.neighbourhoods.identities import identities
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -148,7 +147,7 @@ class Vocabulary:
             inside = torch.zeros(len(graphs), dtype=torch.bool, device=codes.device)
             inside[train.to(codes.device)] = True
             codes = codes[inside[graphs.batch.long()]]
-        found = [_frequent(column, min_graphs) for column in codes.unbind(1)]
+        found = [codes_in(column, min_graphs) for column in codes.unbind(1)]
         sizes = torch.tensor([len(kept) for kept, _ in found], device=codes.device)
         hops = torch.arange(len(found), device=codes.device).repeat_interleave(sizes)
         kept, frequency = (torch.cat(parts) for parts in zip(*found, strict=True))
@@ -166,10 +165,13 @@ class Vocabulary:
 
     def rows(self, graphs: Graphs, codes: Tensor) -> SparseRows:
         """The graphs as sparse rows; codes that are not in the vocabulary are left out."""
-        place, known = (found.flatten() for found in self.places(codes))
-        before = torch.cat((place.new_zeros(1), known.cumsum(0)))
-        offsets = before[graphs.node_ptr.long() * codes.shape[1]]
-        return SparseRows(place[known], offsets, len(self))
+        return self.rows_of(codes.flatten(), graphs.node_ptr.long() * codes.shape[1])
+
+    def rows_of(self, codes: Tensor, ptr: Tensor) -> SparseRows:
+        """The same of graphs whose codes, shape (m), begin at ``ptr``, shape (g + 1)."""
+        place, known = self.places(codes)
+        before = torch.cat((place.new_zeros(1, dtype=torch.int64), known.cumsum(0)))
+        return SparseRows(place[known], before[ptr], len(self))
 
     def places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """Where each code stands in the vocabulary, and whether it does; both of its shape."""
@@ -194,10 +196,11 @@ class Vocabulary:
             on; and how many codes share a beginning at most.
         """
         bits = len(self).bit_length() + 3
-        here = (self.codes >> (64 - bits)) + (1 << (bits - 1))
+        beyond = 8 * self.codes.element_size() - bits
+        here = (self.codes >> beyond) + (1 << (bits - 1))
         counts = here.bincount(minlength=1 << bits)
         starts = (counts.cumsum(0) - counts).clamp(max=len(self) - 1)
-        return 64 - bits, starts, int(counts.max())
+        return beyond, starts, int(counts.max())
 
     def names(self) -> list[str]:
         """A name for each feature: how far it looks, and its code in hexadecimal."""
@@ -207,7 +210,7 @@ class Vocabulary:
         ]
 
 
-def _frequent(codes: Tensor, least: int) -> tuple[Tensor, Tensor]:
+def codes_in(codes: Tensor, least: int) -> tuple[Tensor, Tensor]:
     """The codes that are there at least ``least`` times, sorted, and how often they are there."""
     if codes.device.type == "cpu":  # NumPy's sort is many times as fast as PyTorch's
         ordered = torch.from_numpy(np.sort(codes.numpy()))
@@ -218,48 +221,58 @@ def _frequent(codes: Tensor, least: int) -> tuple[Tensor, Tensor]:
     return distinct[enough], frequency[enough]
 
 
-KINDS = ("subtree", "optimal-assignment")
-#: Features in a larger share of the graphs are multiplied as a dense matrix.
-_DENSE = 0.02
+def pair_codes(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor]:
+    r"""The pairs of nodes of each graph that are 1 to :math:`h` hops apart, counted in unary.
 
+    A pair :math:`i < j` at distance :math:`d` is
 
-def gram_by_hop(
-    graphs: Graphs, hops: int, kind: str = "optimal-assignment", edge_labels: bool = True
-) -> NDArray[np.float32]:
-    r"""The kernel of every pair of graphs at each hop alone, shape (h + 1, g, g).
+    .. math::
+        \mathrm{mix}\big(g \, (c_i + c_j) + d\big),
 
-    With :math:`\#_a(c)` the nodes of identity :math:`c` in graph :math:`a`, hop :math:`t` adds
-    :math:`\sum_c \#_a(c) \, \#_b(c)` to the subtree kernel (Shervashidze et al., 2011) and
-    :math:`\sum_c \min(\#_a(c), \#_b(c))` to the optimal-assignment kernel (Kriege et al., 2016),
-    over the identities of that hop. The kernel of depth :math:`h` is the sum over hops 0 to
-    :math:`h`: ``gram_by_hop(...)[: h + 1].sum(0)``, or all depths at once by ``cumsum(0)``.
+    and the :math:`t`-th pair of a kind in a graph is a feature of its own, as for nodes
+    (:func:`~lookhops.neighbourhoods.unary_codes`). Edges are walked along in both directions.
 
     Args:
-        graphs: The graphs, :math:`g` of them.
-        hops: How far to look.
-        kind: ``"subtree"`` or ``"optimal-assignment"``.
-        edge_labels: Whether labels of edges count.
+        graphs: The graphs.
+        label: A hash of each node, :math:`c`, int64, shape (n).
+        hops: The largest distance, :math:`h`.
+
+    Returns:
+        The codes, graph after graph, int64, shape (p), and where each graph's begin, shape (g + 1).
     """
-    if kind not in KINDS:
-        raise LookHopsError(f"A kernel is one of {', '.join(KINDS)}, not {kind!r}.")
-    identity = identities(graphs, hops, edge_labels=edge_labels)
-    codes = identity if kind == "subtree" else unary_codes(graphs, identity)
-    products = []
-    for hop in range(hops + 1):
-        column = codes[:, hop : hop + 1]
-        vocabulary = Vocabulary.choose(graphs, column, min_graphs=1)
-        products.append(_product(vocabulary.rows(graphs, column).to_scipy()))
-    return np.stack(products)
+    _, kinds, owner = pair_kinds(graphs, label, hops)
+    codes = count_in_unary(kinds[:, None], owner)[:, 0]
+    return codes, to_offsets(owner.bincount(minlength=len(graphs)))
 
 
-def _product(rows: Any) -> NDArray[np.float32]:
-    """``rows @ rows.T``: columns with many entries as a dense matrix, the others sparse."""
-    entries = np.bincount(rows.indices, minlength=rows.shape[1])
-    many = entries > _DENSE * rows.shape[0]
-    dense = rows[:, np.flatnonzero(many)].toarray()
-    few = rows[:, np.flatnonzero(~many & (entries > 1))]
-    total: NDArray[np.float32] = dense @ dense.T + (few @ few.T).toarray()
-    # A column with one entry adds to the diagonal alone.
-    alone = rows[:, np.flatnonzero(~many & (entries == 1))]
-    total[np.diag_indices(len(total))] += np.asarray(alone.multiply(alone).sum(1)).ravel()
-    return total
+def pair_kinds(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The nodes of each pair, shape (p, 2), what kind it is, and its graph, shapes (p).
+
+    Arguments and order are those of :func:`pair_codes`.
+    """
+    first, second, distance = map(torch.from_numpy, _pairs(graphs, hops))
+    owner = graphs.batch.cpu().long()[first]
+    order = stable_argsort(owner)
+    label = label.cpu()
+    kinds = combine((label[first] + label[second])[order], distance[order])
+    return torch.stack((first, second), 1)[order], kinds, owner[order]
+
+
+def _pairs(graphs: Graphs, hops: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The nodes of each pair, the smaller number first, and their distance; nearest pairs first."""
+    from scipy.sparse import csr_array, eye_array, triu
+
+    nodes, edges = graphs.num_nodes, (graphs.source.cpu().numpy(), graphs.target.cpu().numpy())
+    joined = csr_array((np.ones(len(edges[0]), bool), edges), shape=(nodes, nodes))
+    joined = (joined + joined.T).astype(bool)
+    seen = eye_array(nodes, dtype=bool, format="csr")
+    reached, found = seen, [np.empty((3, 0), dtype=np.int64)]
+    for distance in range(1, hops + 1):
+        reached = (reached @ joined) > seen
+        if not reached.nnz:
+            break
+        seen = seen + reached
+        upper = triu(reached, 1, format="coo")
+        found.append(np.stack((*upper.coords, np.full(upper.nnz, distance))).astype(np.int64))
+    first, second, distances = np.concatenate(found, 1)
+    return first, second, distances

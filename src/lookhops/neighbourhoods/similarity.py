@@ -1,4 +1,4 @@
-"""How much of a graph is also in the most similar of a set of graphs."""
+"""How much graphs have in common: the most similar of a set, and kernels of all pairs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import elements_of, segment_of, stable_argsort, to_offsets
-from lookhops.neighbourhoods.counts import SparseRows, unary_codes
+from lookhops.neighbourhoods.counts import Vocabulary, codes_in, unary_codes
 from lookhops.neighbourhoods.identities import identities
 
 #: Hops of the neighbourhoods that are compared: those of the usual molecular fingerprints.
 HOPS = 2
 #: Neighbourhoods that an index holds at most (four bytes each): of larger sets it takes a sample.
 MOST_CODES = 4_000_000
-#: Similarities that are computed at a time: on a GPU, and on the CPU, in whose cache they stay.
+#: Pairs of graphs that are compared at a time: on a GPU, and on the CPU, in whose cache they stay.
 CHUNK, CPU_CHUNK = 10_000_000, 500_000
 #: Features in a larger share of the graphs are multiplied as a dense matrix: the same two.
 DENSE, CPU_DENSE = 0.02, 0.05
+KINDS = ("subtree", "optimal-assignment")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,34 +91,20 @@ class SimilarityIndex:
         return similarity.numpy(), (last - (keys & 0xFFFFFFFF)).numpy()
 
     def _similarities(self, graphs: Graphs, codes: Tensor | None) -> Iterator[Tensor]:
-        """Similarities to all graphs of the index, some graphs at a time, shape (step, index)."""
-        device, on_cpu = graphs.device, graphs.device.type == "cpu"
-        codes, offsets = _codes(graphs, codes)
+        """Similarities to all graphs of the index, some graphs at a time, shape (some, index)."""
+        device = graphs.device
+        codes, ptr = _codes(graphs, codes)
         if device not in self._postings:
-            rows = self._rows(self.codes.to(device), self.offsets.to(device))
-            self._postings[device] = Postings.of(rows, CPU_DENSE if on_cpu else DENSE)
-        sizes, own_sizes = offsets.diff().float(), self.offsets.to(device).diff().float()
-        step = max((CPU_CHUNK if on_cpu else CHUNK) // len(self), 1)
-        for start, shared in self._postings[device].shared(self._rows(codes, offsets), step):
-            either = sizes[start : start + len(shared), None] + own_sizes
+            self._postings[device] = Postings.of(self.codes.to(device), self.offsets.to(device))
+        postings, sizes = self._postings[device], ptr.diff().float()
+        for start, shared in postings.shared(codes, ptr):
+            either = sizes[start : start + len(shared), None] + postings.sizes
             either -= shared
             yield shared.div_(either.clamp_(min=1))
 
     @cached_property
     def _postings(self) -> dict[torch.device, Postings]:
         return {}
-
-    @cached_property
-    def _vocabulary(self) -> Tensor:
-        return self.codes.unique()
-
-    def _rows(self, codes: Tensor, offsets: Tensor) -> SparseRows:
-        """Graphs as sparse rows; what no graph of the index has is left out."""
-        known = self._vocabulary.to(codes.device)
-        place = torch.searchsorted(known, codes).clamp(max=max(len(known) - 1, 0))
-        here = known[place] == codes if len(known) else torch.zeros_like(codes, dtype=torch.bool)
-        before = to_offsets(here.long())
-        return SparseRows(place[here], before[offsets], len(known))
 
 
 def sample(graphs: Graphs, chosen: Tensor | None = None) -> Tensor:
@@ -138,54 +127,67 @@ def _codes(graphs: Graphs, codes: Tensor | None = None) -> tuple[Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """For each feature the graphs that have it: the common features dense, the rare ones as lists.
+    """Which graphs of an index hold each code: common codes dense, rare ones as lists.
 
     Args:
-        place: Column of each feature in ``dense``, -1 for a rare one, shape (f).
-        dense: Counts of the common features, float32, shape (common, g).
-        offsets: Where the list of each feature begins, and the end, shape (f + 1).
+        vocabulary: The codes.
+        sizes: How many codes each graph holds, repeated ones too, float32, shape (g).
+        place: Column of each code in ``dense``, -1 for a rare one, shape (v).
+        dense: Counts of the common codes, float32, shape (common, g).
+        offsets: Where the list of each code begins, and the end, shape (v + 1).
         graphs: The graphs in the lists.
     """
 
+    vocabulary: Vocabulary
+    sizes: Tensor
     place: Tensor
     dense: Tensor
     offsets: Tensor
     graphs: Tensor
 
     @classmethod
-    def of(cls, rows: SparseRows, common: float) -> Postings:
-        """The postings of an index; features in a larger share of the graphs are common."""
-        count = rows.indices.bincount(minlength=rows.num_columns)
-        many = count > common * len(rows)
-        place = torch.where(many, many.cumsum(0) - 1, -1)
-        graph = segment_of(rows.offsets, rows.indices.numel())
-        dense = torch.zeros(int(many.sum()), len(rows), device=graph.device)
-        here = many[rows.indices]
+    def of(cls, codes: Tensor, ptr: Tensor) -> Postings:
+        """The postings of graphs with these codes, those of each graph from ``ptr`` on."""
+        distinct, _ = codes_in(codes, least=1)
+        vocabulary = Vocabulary(distinct, torch.zeros_like(distinct))
+        rows = vocabulary.rows_of(codes, ptr)
+        count = rows.indices.bincount(minlength=len(vocabulary))
+        common = count > (CPU_DENSE if codes.device.type == "cpu" else DENSE) * len(rows)
+        place = torch.where(common, common.cumsum(0) - 1, -1)
+        graph = segment_of(ptr, codes.numel())
+        dense = torch.zeros(int(common.sum()), len(rows), device=codes.device)
+        here = common[rows.indices]
         _count(dense, place[rows.indices[here]], graph[here])
-        order = stable_argsort(rows.indices)
-        return cls(place, dense, to_offsets(count), graph[order])
+        lists = graph[stable_argsort(rows.indices)]
+        return cls(vocabulary, ptr.diff().float(), place, dense, to_offsets(count), lists)
 
-    def shared(self, rows: SparseRows, step: int) -> Iterator[tuple[int, Tensor]]:
-        """How many features graphs share with each of the index: so many graphs at a time.
+    def shared(self, codes: Tensor, ptr: Tensor) -> Iterator[tuple[int, Tensor]]:
+        """How many codes graphs share with each of the index, some graphs at a time.
 
         Yields:
-            The number of the first graph, and the counts, float32, shape (step, g).
+            The number of the first graph, and the counts, float32, shape (some, g).
         """
-        device = self.dense.device
-        for start in range(0, len(rows), step):
-            number = torch.arange(start, min(start + step, len(rows)), device=device)
-            part = rows.select(number)
+        device, known = codes.device, self.vocabulary.rows_of(codes, ptr)
+        pairs = CPU_CHUNK if device.type == "cpu" else CHUNK
+        step = max(pairs // max(self.dense.shape[1], 1), 1)
+        for start in range(0, len(known), step):
+            number = torch.arange(start, min(start + step, len(known)), device=device)
+            part = known.select(number)
             row = segment_of(part.offsets, part.indices.numel())
             place = self.place[part.indices]
             common = place >= 0
             counts = torch.zeros(len(part), len(self.dense), device=device)
             _count(counts, row[common], place[common])
             found = counts @ self.dense
-            rare = part.indices[~common]
-            entry, ends, _ = elements_of(self.offsets, rare)
+            entry, ends, _ = elements_of(self.offsets, part.indices[~common])
             owner = torch.repeat_interleave(row[~common], ends.diff(), output_size=entry.numel())
             _count(found, owner, self.graphs[entry])
             yield start, found
+
+    def all_shared(self, codes: Tensor, ptr: Tensor) -> Tensor:
+        """The same of all graphs, shape (graphs, g)."""
+        none = self.dense.new_zeros(0, self.dense.shape[1])
+        return torch.cat([none, *(counts for _, counts in self.shared(codes, ptr))])
 
 
 def _count(counts: Tensor, row: Tensor, column: Tensor) -> None:
@@ -195,3 +197,30 @@ def _count(counts: Tensor, row: Tensor, column: Tensor) -> None:
         np.add.at(counts.view(-1).numpy(), place.numpy(), np.float32(1))
     else:
         counts.index_put_((row, column), torch.ones((), device=counts.device), accumulate=True)
+
+
+def gram_by_hop(
+    graphs: Graphs, hops: int, kind: str = "optimal-assignment", edge_labels: bool = True
+) -> NDArray[np.float32]:
+    r"""The kernel of every pair of graphs at each hop alone, shape (h + 1, g, g).
+
+    With :math:`\#_a(c)` the nodes of identity :math:`c` in graph :math:`a`, hop :math:`t` adds
+    :math:`\sum_c \#_a(c) \, \#_b(c)` to the subtree kernel (Shervashidze et al., 2011) and
+    :math:`\sum_c \min(\#_a(c), \#_b(c))` to the optimal-assignment kernel (Kriege et al., 2016),
+    over the identities of that hop. The kernel of depth :math:`h` is the sum over hops 0 to
+    :math:`h`: ``gram_by_hop(...)[: h + 1].sum(0)``, or all depths at once by ``cumsum(0)``.
+
+    Args:
+        graphs: The graphs, :math:`g` of them.
+        hops: How far to look.
+        kind: ``"subtree"`` or ``"optimal-assignment"``.
+        edge_labels: Whether labels of edges count.
+    """
+    if kind not in KINDS:
+        raise LookHopsError(f"A kernel is one of {', '.join(KINDS)}, not {kind!r}.")
+    identity = identities(graphs, hops, edge_labels=edge_labels)
+    codes = identity if kind == "subtree" else unary_codes(graphs, identity)
+    ptr, products = graphs.node_ptr.long(), []
+    for column in codes.T.contiguous():
+        products.append(Postings.of(column, ptr).all_shared(column, ptr))
+    return torch.stack(products).cpu().numpy()

@@ -15,7 +15,7 @@ import pandas as pd
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current, read_bytes, read_json
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.core.schema import located
 from lookhops.core.tables import with_formula
 from lookhops.models.folder import (

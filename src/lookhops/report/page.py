@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookhops import __version__
+from lookhops.core.charts import PAGE, templates_of
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import write_text
-from lookhops.core.palette import PAGE
-from lookhops.core.templates import templates_of
 from lookhops.report.content import Chart, Report
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from torch import Tensor
 
 from lookhops.core import files
 from lookhops.core.errors import LookHopsError
+from lookhops.core.files import pack_tensors, unpack_tensors
 from lookhops.core.options import Protocol
 from lookhops.core.schema import AtLeast, located, read
-from lookhops.core.tensor_files import pack_tensors, unpack_tensors
 from lookhops.graphs import Graphs
 from lookhops.learners import Learner
 from lookhops.learners.registry import SAVED

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options.limits import Limits
+from lookhops.core.options import Limits
 from lookhops.explain import Attribution, attribute
 from lookhops.explain.attribution import common_limit
 from lookhops.explain.drawing.shares import draw_shares

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp
 
 from lookhops import __version__
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options.limits import DEFAULT_LIMITS, Limits
+from lookhops.core.options import DEFAULT_LIMITS, Limits
 from lookhops.core.words import counted
 from lookhops.encoding import FeatureMissing
 from lookhops.report.page import stylesheet

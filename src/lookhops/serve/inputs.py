@@ -20,7 +20,7 @@ from threading import local
 from typing import Any, Concatenate, ParamSpec
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.sources.graph_streams import GraphStream

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options.limits import Limits
+from lookhops.core.options import Limits
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions, answer_csv, answer_records
 from lookhops.serve.bodies import Refused, fault, too_large

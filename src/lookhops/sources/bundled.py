@@ -30,7 +30,7 @@ from random import Random
 from typing import Any
 
 from lookhops.core.files import write_text
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target, target_columns

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
+from lookhops.core.reading import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached

@@ -8,9 +8,16 @@ from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
-from lookhops.core.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import MOLECULES, TABLES, Reading
+from lookhops.core.reading import (
+    MOLECULES,
+    SOURCE_NAMES,
+    TABLES,
+    TARGET_NAMES,
+    ColumnFinder,
+    Reading,
+    listed,
+)
 from lookhops.sources.rows import (
     SEPARATOR_LINE,
     TABLE_SUFFIXES,

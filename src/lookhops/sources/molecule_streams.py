@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lookhops.core.column_finder import LABEL_NAMES, ColumnFinder, called, listed
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, LABEL_NAMES, ColumnFinder, Reading, called, listed
 from lookhops.core.tables import cell_text
 from lookhops.core.words import agreeing, counted
 from lookhops.sources.molecule_rows import SMILES_NAMES, open_rows

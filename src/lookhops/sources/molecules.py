@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Reading
+from lookhops.core.reading import Reading
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import kept_rows
 from lookhops.graphs.features import Features

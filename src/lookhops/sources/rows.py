@@ -22,9 +22,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
-from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular, explained
+from lookhops.core.reading import listed
 from lookhops.core.words import agreeing
 
 PARQUET, NODE_LINK = ".parquet", ".jsonl"

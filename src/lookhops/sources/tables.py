@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lookhops.core.column_finder import ColumnFinder
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, Reading, names_in
+from lookhops.core.reading import AS_USUAL, ColumnFinder, Reading, names_in
 from lookhops.core.schema import AtLeast, read
 from lookhops.graphs import Graphs
 from lookhops.graphs.tables import packed

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.reading import AS_USUAL, Reading, called, listed
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs, Target
 from lookhops.graphs.targets import (

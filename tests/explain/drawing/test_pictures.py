@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lookhops.core.palette import SCORE_HIGH, SCORE_LOW, score_colour
+from lookhops.core.charts import SCORE_HIGH, SCORE_LOW, score_colour
 from lookhops.explain.drawing.pictures import LayeredGraph, animated, panels
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lookhops.cli.shared.printing import err, print_line, warn
-from lookhops.core import options
+from lookhops.core import reading as graph_reading
 from lookhops.core.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ DataDir = Annotated[
 
 
 @dataclass(frozen=True)
-class GraphReader(options.Reading):
+class GraphReader(graph_reading.Reading):
     """How a command reads graphs.
 
     Args:
@@ -61,7 +61,7 @@ class GraphReader(options.Reading):
     def load(
         self,
         source: str,
-        remembered: options.Reading = options.AS_USUAL,
+        remembered: graph_reading.Reading = graph_reading.AS_USUAL,
         need_targets: bool = True,
     ) -> Graphs:
         """The graphs of a source, with warnings as plain lines on stderr.
@@ -108,14 +108,14 @@ class GraphReader(options.Reading):
         """The graphs of tables in files, with warnings as plain lines on stderr."""
         from lookhops.sources.tables import read_tables
 
-        self.check(edges, options.TABLES)
+        self.check(edges, graph_reading.TABLES)
         with warnings_as_lines():
             found = read_tables(edges, nodes, graphs, self, name=name)
         self._tell_targets(found, inferred=True)
         return found
 
     def load_input(
-        self, source: str, remembered: options.Reading, need_targets: bool = False
+        self, source: str, remembered: graph_reading.Reading, need_targets: bool = False
     ) -> Graphs:
         """The graphs of a source, or of SMILES on standard input, for a model to answer.
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.reading import GraphReader
-from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol, parse_seeds, parse_split
+from lookhops.core.reading import listed
 from lookhops.core.words import agreeing
 
 if TYPE_CHECKING:

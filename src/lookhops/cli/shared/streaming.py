@@ -94,7 +94,7 @@ def _begun(
     again when the model is there, and then refused with the reason.
     """
     from lookhops.core.files import read_json
-    from lookhops.core.options import MOLECULES, Reading
+    from lookhops.core.reading import MOLECULES, Reading
     from lookhops.sources.molecule_rows import come_in_parts, kind_of_rows
     from lookhops.sources.molecule_streams import open_molecules
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.core.arrays import Array
-from lookhops.core.palette import FAINT, INK, PAGE, score_colour
-from lookhops.core.templates import templates_of
+from lookhops.core.charts import FAINT, INK, PAGE, score_colour, templates_of
 from lookhops.core.words import visible
 from lookhops.explain.drawing.sketch import DrawnGraph, Shape, Sketch, read_molecule, sketch
 

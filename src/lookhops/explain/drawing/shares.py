@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import coo_array
 
 from lookhops.core.arrays import Array
-from lookhops.core.palette import PAGE
+from lookhops.core.charts import PAGE
 from lookhops.core.words import counted, short, signed
 from lookhops.explain.drawing.pictures import fill_in
 from lookhops.explain.drawing.sketch import DrawnGraph, Sketch, fit, layout, sketch

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Reading, names_in
+from lookhops.core.reading import Reading, names_in
 from lookhops.graphs.features import BLANK, Features
 from lookhops.graphs.tables.table import Table, holds_decimals
 from lookhops.graphs.targets import PLAINLY, are_dates, meant_as_number

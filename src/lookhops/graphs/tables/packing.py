@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lookhops.core.column_finder import LABEL_NAMES, called, listed
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import names_in
+from lookhops.core.reading import LABEL_NAMES, called, listed, names_in
 from lookhops.core.words import agreeing, counted
 from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import NO_FEATURES, Features

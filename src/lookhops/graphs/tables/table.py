@@ -10,9 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lookhops.core.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, TABLES, Reading
+from lookhops.core.reading import (
+    AS_USUAL,
+    SOURCE_NAMES,
+    TABLES,
+    TARGET_NAMES,
+    ColumnFinder,
+    Reading,
+    listed,
+)
 
 # Names that are looked for, in this order, whatever their case, when no option names the column.
 GRAPH_NAMES = ("graph", "graph_id", "graphid", "graph_name", "gid", "network", "network_id")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.core import charts
-from lookhops.core.charts import axis, series
-from lookhops.core.palette import SERIES
+from lookhops.core.charts import SERIES, axis, series
 from lookhops.core.pictures import drawing, new_picture, picture
 from lookhops.report.paper.side_by_side import datasets_in_order
 from lookhops.runs.paper import HOPS, paper_numbers, rows_of

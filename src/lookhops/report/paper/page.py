@@ -9,11 +9,11 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from lookhops.core.charts import templates_of
 from lookhops.core.files import changing, write_text
 from lookhops.core.paired import Estimate
 from lookhops.core.pictures import save_both
 from lookhops.core.tables import Table
-from lookhops.core.templates import templates_of
 from lookhops.core.words import NONE, QUICK_MARK, counted, signed
 from lookhops.report.paper.claims import CLAIMS, Verdict, judge
 from lookhops.report.paper.figures import FIGURE_MAKERS

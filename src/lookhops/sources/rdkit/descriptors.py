@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from lookhops.core.arrays import Array
-from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
+from lookhops.core.reading import listed
 from lookhops.core.words import counted
 
 #: What ``descriptors`` may be: those that are cheap, all that RDKit has, or none.

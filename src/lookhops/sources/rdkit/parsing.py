@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Reading
+from lookhops.core.reading import Reading
 from lookhops.sources.rdkit.descriptors import descriptor_names, descriptors_of
 from lookhops.sources.rdkit.features import AtomsAndBonds
 

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_bytes, replacing
+from lookhops.core.reading import called
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
 from lookhops.graphs.columns import SAME, completed, in_columns

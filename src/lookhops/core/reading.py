@@ -1,23 +1,17 @@
-"""How a source of graphs is read."""
+"""How a source of graphs is read, and how its columns are found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options.fields import option
+from lookhops.core.options import check_fields, option
 
 MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
 #: The bundled molecules.
 SOLUBILITY = "solubility"
-CHOICES = {
-    "invalid": ("raise", "skip"),
-    "duplicates": ("keep", "merge"),
-    "salts": ("keep", "largest"),
-    "descriptors": ("fast", "all", "none"),
-}
 
 
 @dataclass(frozen=True)
@@ -72,30 +66,26 @@ class Reading:
     numbers: str | None = option(None, of=(MOLECULES, TABLES))
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
-    invalid: str | None = None
+    invalid: str | None = option(None, words=("raise", "skip"))
     target: str | None = None
     task: str = "auto"
-    duplicates: str = "keep"
-    salts: str = option("keep", of=(MOLECULES,))
-    descriptors: str = option("fast", of=(MOLECULES, SOLUBILITY))
+    duplicates: str = option("keep", words=("keep", "merge"))
+    salts: str = option("keep", words=("keep", "largest"), of=(MOLECULES,))
+    descriptors: str = option("fast", words=("fast", "all", "none"), of=(MOLECULES, SOLUBILITY))
     max_atoms: int = option(1000, least=1, of=(MOLECULES,))
     task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
     task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
 
     def __post_init__(self) -> None:
-        for name, words in CHOICES.items():
-            value = getattr(self, name)
-            if value not in words and value is not None:
-                known = " or ".join(repr(word) for word in words)
-                raise LookHopsError(f"{name} is {known}, not {value!r}.")
+        check_fields(self)
 
     def check(self, source: object, kind: str) -> None:
         """Refuse an option that was chosen for a source of a kind that knows nothing of it."""
-        for own in fields(Reading):
-            of = own.metadata.get("of")
-            if of and kind not in of and getattr(self, own.name) != own.default:
+        for each in fields(Reading):
+            of = each.metadata.get("of")
+            if of and kind not in of and getattr(self, each.name) != each.default:
                 raise LookHopsError(
-                    f"{own.name} is an option of {' and '.join(of)} alone, and {source} is none."
+                    f"{each.name} is an option of {' and '.join(of)} alone, and {source} is none."
                 )
 
     def or_remembered(self, earlier: Reading) -> Reading:
@@ -106,27 +96,27 @@ class Reading:
         nor the features of whole graphs, which the model itself knows by name.
         """
         taken = {
-            own.name: getattr(earlier, own.name)
-            for own in fields(Reading)
-            if getattr(self, own.name) == own.default
-            and not own.name.endswith("_column")
-            and own.name not in ("target", "task", "duplicates", "features")
-            and own.metadata.get("of") != (HOP_TASKS,)
+            each.name: getattr(earlier, each.name)
+            for each in fields(Reading)
+            if getattr(self, each.name) == each.default
+            and not each.name.endswith("_column")
+            and each.name not in ("target", "task", "duplicates", "features")
+            and each.metadata.get("of") != (HOP_TASKS,)
         }
         return replace(self, **taken)
 
     def to_dict(self) -> dict[str, Any]:
         """The options that are not the defaults, as JSON can hold them."""
         return {
-            own.name: getattr(self, own.name)
-            for own in fields(Reading)
-            if getattr(self, own.name) != own.default
+            each.name: getattr(self, each.name)
+            for each in fields(Reading)
+            if getattr(self, each.name) != each.default
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
         """The reading that :meth:`to_dict` wrote; what it does not know is left out."""
-        known = {own.name for own in fields(Reading)}
+        known = {each.name for each in fields(Reading)}
         return cls(**{name: value for name, value in values.items() if name in known})
 
 
@@ -137,3 +127,66 @@ def names_in(text: str | None) -> list[str]:
 
 #: What is done with a source where nothing is chosen.
 AS_USUAL = Reading()
+
+
+#: Usual names of the columns with the two ends of an edge.
+SOURCE_NAMES = ("source", "src", "from", "source_id", "from_id", "from_node", "sender", "u")
+TARGET_NAMES = ("target", "dst", "to", "target_id", "to_id", "to_node", "receiver", "v")
+#: The same of what is to be learnt.
+LABEL_NAMES = ("class", "label", "y", "target")
+
+
+@dataclass(frozen=True)
+class ColumnFinder:
+    """Finds the columns of one table.
+
+    Args:
+        origin: The table, for messages.
+        reading: A column that it names must be there.
+        remembered: A column that it names is looked for before those with usual names.
+    """
+
+    origin: object
+    reading: Reading = AS_USUAL
+    remembered: Reading = AS_USUAL
+
+    def find(
+        self, header: Iterable[str], option: str, usual: Sequence[str], strict: bool = True
+    ) -> str | None:
+        """The column that an option names, else the first with one of the usual names, else none.
+
+        Args:
+            header: Names of the columns; an exact match comes before one in another case.
+            option: A field of :class:`Reading`.
+            usual: Names in lower case, the likeliest first.
+            strict: Refuse a table without the column that ``reading`` names.
+        """
+        named = [column for column in header if column]
+        wanted, before = getattr(self.reading, option), getattr(self.remembered, option)
+        if wanted is not None:
+            if found := called(wanted, named):
+                return found
+            if strict:
+                raise LookHopsError(
+                    f"{self.origin}: no column is called {wanted!r}; the columns are "
+                    f"{listed(named)}. Choose one of them for {option} "
+                    f"(--{option.replace('_', '-')})."
+                )
+        names = usual if before is None else (before, *usual)
+        return next((found for name in names if (found := called(name, named))), None)
+
+
+def called(name: str, names: Iterable[str]) -> str | None:
+    """The one among these names that is called so, else so in another case, or none."""
+    known = list(names)
+    if name in known:
+        return name
+    lower = name.strip().lower()
+    return next((one for one in known if one.lower() == lower), None)
+
+
+def listed(header: Sequence[str]) -> str:
+    """Names of columns for a message: the first twenty, and how many more there are."""
+    shown = [column for column in header if column]
+    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+    return ", ".join(shown[:20]) + more
