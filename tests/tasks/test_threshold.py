@@ -10,7 +10,7 @@ from sklearn.metrics import balanced_accuracy_score, f1_score
 from lookhops.core.errors import LookHopsError
 from lookhops.sources.loading import load
 from lookhops.tasks import Classification, Regression, task_of
-from lookhops.tasks.threshold import choose_threshold
+from lookhops.tasks.metrics import choose_threshold
 
 SCORES = {"f1": f1_score, "youden": balanced_accuracy_score}
 

@@ -8,12 +8,10 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import read
 from lookhops.graphs import Graphs
-from lookhops.tasks.answers import TargetAnswers
-from lookhops.tasks.class_answers import ClassAnswers
+from lookhops.tasks.answers import ClassAnswers, NumberAnswers, TargetAnswers
 from lookhops.tasks.classes import Classification
 from lookhops.tasks.counts import Counts
 from lookhops.tasks.metrics import Metric
-from lookhops.tasks.number_answers import NumberAnswers
 from lookhops.tasks.numbers import Regression
 from lookhops.tasks.several import SeveralTargets
 from lookhops.tasks.task import Calibration, TargetTask, Task

@@ -1,10 +1,11 @@
-"""What the answers to one target know of themselves, whatever their kind."""
+"""Answers to one target of some graphs, as records, in words, as columns and as charts."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from math import isfinite
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,10 +13,13 @@ import numpy as np
 from lookhops.core.arrays import Array
 from lookhops.core.charts import Chart
 from lookhops.core.words import percent
-from lookhops.tasks.metrics import Metric
+from lookhops.tasks.charts import confusion_chart, number_charts, ranking_curves, three_digits
+from lookhops.tasks.metrics import Metric, confusion_matrix
 
 #: The values of a column of a table, and how they are written out; nothing where they are text.
 Column = tuple[Sequence[Any] | np.ndarray, str]
+#: Probabilities beyond these log-odds are taken for 0 and 1.
+MOST_LOG_ODDS = 20.0
 
 
 class TargetAnswers(ABC):
@@ -79,16 +83,173 @@ class TargetAnswers(ABC):
 def rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
     """A dataclass whose rows (of lists, arrays and further dataclasses) come from some parts."""
     changed: dict[str, Any] = {}
-    for own in fields(parts[0]):
-        values = [getattr(part, own.name) for part in parts]
-        if own.name == "targets":
+    for entry in fields(parts[0]):
+        values = [getattr(part, entry.name) for part in parts]
+        if entry.name == "targets":
             each = zip(*values, strict=True)
             changed["targets"] = tuple(rowwise(targets, join) for targets in each)
         elif isinstance(values[0], list | np.ndarray):
-            changed[own.name] = join(values)
+            changed[entry.name] = join(values)
         elif is_dataclass(values[0]):
-            changed[own.name] = rowwise(values, join)
+            changed[entry.name] = rowwise(values, join)
     return replace(parts[0], **changed)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAnswers(TargetAnswers):
+    """Answers to which class each graph is of.
+
+    Args:
+        name: Of the target; nothing where it is the only one.
+        class_names: Names of the classes.
+        probabilities: Calibrated, the mean over seeds, shape (g, classes).
+        numbers: Number of the class that is answered, shape (g).
+        agreement: The share of networks that, asked alone, answer the same class, shape (g).
+        spread: Standard deviation over the networks of that class's probability, shape (g).
+        models: How many networks answered: the members of all seeds.
+        sets: Which classes the conformal set holds, shape (g, classes); none where the model has
+            no validation answers to make it from.
+    """
+
+    name: str
+    class_names: tuple[str, ...]
+    probabilities: Array
+    numbers: Array
+    agreement: Array
+    spread: Array
+    models: int
+    sets: Array | None = None
+
+    found_in: ClassVar[str] = "a class; it is in `classes`"
+
+    @property
+    def classes(self) -> list[str]:
+        """Name of the class that is answered, for each graph."""
+        return [self.class_names[number] for number in self.numbers.tolist()]
+
+    @property
+    def output(self) -> Array:
+        return self.probabilities
+
+    @property
+    def chosen(self) -> Array:
+        return self.numbers
+
+    def explained(self, graph: int) -> str:
+        return self.class_names[self.numbers[graph]]
+
+    def shared(self) -> Array:
+        """Log-odds of the class that is answered; NaN where they are too large to be known."""
+        p = self.probabilities[np.arange(len(self.numbers)), self.numbers].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            odds = np.log(p / (1 - p))
+        return np.where(np.abs(odds) <= MOST_LOG_ODDS, odds, np.nan)
+
+    def named_set(self, graph: int) -> list[str]:
+        """Names of the classes in a graph's conformal set."""
+        held = () if self.sets is None else np.flatnonzero(self.sets[graph])
+        return [self.class_names[number] for number in held]
+
+    def record(self, graph: int) -> dict[str, Any]:
+        p = self.probabilities[graph].tolist()
+        return {
+            "class": self.class_names[self.numbers[graph]],
+            "probabilities": dict(zip(self.class_names, p, strict=True)),
+            **({} if self.sets is None else {"set": self.named_set(graph)}),
+            "agreement": float(self.agreement[graph]),
+            "spread": float(self.spread[graph]),
+        }
+
+    def said(self, graph: int, named: bool = False) -> str:
+        """The answer to one graph in words: ``high (62%)``."""
+        number = self.numbers[graph]
+        said = f"{self.class_names[number]} ({self.probabilities[graph, number]:.0%})"
+        return f"{self.name} {said}" if named else said
+
+    def columns(self, coverage: float) -> dict[str, Column]:
+        """The class, the probability of each, the set, and how far the networks agree."""
+        found: dict[str, Column] = {"predicted": (self.classes, "")}
+        for name, column in zip(self.class_names, self.probabilities.T, strict=True):
+            found[f"p_{name}"] = column, "%.4f"
+        if self.sets is not None:
+            found[f"set_{100 * coverage:g}"] = self._sets_in_words(self.sets), ""
+        if self.models > 1:
+            found |= {"agreement": (self.agreement, "%.2f"), "spread": (self.spread, "%.4f")}
+        return found
+
+    def _sets_in_words(self, sets: Array) -> list[str]:
+        """The conformal set of each graph in words: few are different."""
+        if not len(sets):
+            return []
+        _, first, which = np.unique(sets, axis=0, return_index=True, return_inverse=True)
+        said = np.array([" | ".join(self.named_set(graph)) for graph in first], dtype=object)
+        return said[which.ravel()].tolist()
+
+    def charts(self, truth: Array, ids: Sequence[str], nodes: Array | None, n: str) -> list[Chart]:
+        """The confusion matrix, and ROC and precision-recall curves."""
+        y, names = truth.astype(np.int64), self.class_names
+        matrix = confusion_matrix(y, self.numbers, len(names))
+        drawn = confusion_chart(matrix, names, f"Confusion matrix. {n}.")
+        return [drawn, *ranking_curves(y, self.probabilities, names, n)]
+
+
+@dataclass(frozen=True, eq=False)
+class NumberAnswers(TargetAnswers):
+    """Answers to how large something is of each graph.
+
+    Args:
+        name: Of the target.
+        values: The mean over seeds, shape (g).
+        spread: Standard deviation over the networks, shape (g).
+        models: How many networks answered: the members of all seeds.
+        intervals: Lower and upper end of the conformal interval, shape (g, 2); none where the model
+            has no validation answers to make it from.
+    """
+
+    name: str
+    values: Array
+    spread: Array
+    models: int
+    intervals: Array | None = None
+
+    found_in: ClassVar[str] = "a number; it is in `values`"
+
+    @property
+    def output(self) -> Array:
+        return self.values[:, None]
+
+    def explained(self, graph: int) -> str:
+        return self.name
+
+    def shared(self) -> Array:
+        return self.values
+
+    def record(self, graph: int) -> dict[str, Any]:
+        """The answer to one graph, as JSON can hold it: an end that is not known is none."""
+        ends = () if self.intervals is None else self.intervals[graph].tolist()
+        return {
+            "value": float(self.values[graph]),
+            **({"interval": [end if isfinite(end) else None for end in ends]} if ends else {}),
+            "spread": float(self.spread[graph]),
+        }
+
+    def said(self, graph: int, named: bool = False) -> str:
+        """The answer to one graph in words: ``logS −2.31``."""
+        return f"{self.name} {three_digits(self.values[graph])}"
+
+    def columns(self, coverage: float) -> dict[str, Column]:
+        """The number, its interval, and the spread of the networks."""
+        found: dict[str, Column] = {"predicted": (self.values, "%.6g")}
+        if self.intervals is not None:
+            for name, ends in zip(("low", "high"), self.intervals.T, strict=True):
+                found[f"{name}_{100 * coverage:g}"] = ends, "%.6g"
+        if self.models > 1:
+            found["spread"] = self.spread, "%.4g"
+        return found
+
+    def charts(self, truth: Array, ids: Sequence[str], nodes: Array | None, n: str) -> list[Chart]:
+        """Predicted against measured, residuals, and the error by the size of graphs."""
+        return number_charts(truth, self.values, ids, nodes, self.name, n)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,18 +14,15 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.charts import Chart
+from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted, joined, percent
-from lookhops.graphs import Graphs, Target
+from lookhops.graphs import Target
 from lookhops.ops.log_likelihood import log_likelihood
-from lookhops.tasks.answers import Tested
-from lookhops.tasks.class_answers import (
-    ClassAnswers,
-    calibration_curve,
-    confusion,
-    ranking_curves,
-)
+from lookhops.tasks.answers import ClassAnswers, Tested
+from lookhops.tasks.charts import calibration_curve, confusion_chart, ranking_curves
 from lookhops.tasks.conformal import class_quantiles, class_scores, class_sets
 from lookhops.tasks.metrics import (
+    CHOSEN_FOR,
     RESAMPLES,
     Metric,
     auroc,
@@ -33,13 +30,13 @@ from lookhops.tasks.metrics import (
     bootstrap_auroc,
     calibration_error,
     choose_temperature,
+    choose_threshold,
     confusion_matrix,
     rates,
     two_class_rates,
 )
 from lookhops.tasks.task import (
     Calibration,
-    Head,
     Maybe,
     MaybeCalibration,
     MetricValues,
@@ -48,7 +45,6 @@ from lookhops.tasks.task import (
     as_array,
     weights,
 )
-from lookhops.tasks.threshold import check_threshold, choose_threshold
 
 ACCURACY = Metric("accuracy", "accuracy")
 AUROC = Metric("auroc", "AUROC", over_classes=True)
@@ -117,6 +113,18 @@ class Classification(TargetTask):
     name = "class"
     loss = "log-likelihood"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_names", tuple(self.class_names))  # JSON gives a list
+        if self.threshold is not None:
+            check_threshold(self.threshold, self.out_channels)
+
+    @classmethod
+    def of_target(
+        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
+    ) -> Classification:
+        two = threshold if len(target.classes) == 2 else None
+        return cls(target.classes, class_weights, two)
+
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """Shares of right answers, ranking and calibration; of two classes some more."""
@@ -131,38 +139,17 @@ class Classification(TargetTask):
             for name in names
         )
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "class_names", tuple(self.class_names))  # JSON gives a list
-        if self.threshold is not None:
-            check_threshold(self.threshold, self.class_names)
-
-    @classmethod
-    def of_target(
-        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
-    ) -> Classification:
-        """Which class of the target; a threshold is for those of two."""
-        two = threshold if len(target.classes) == 2 else None
-        return cls(target.classes, class_weights, two)
-
     @property
     def out_channels(self) -> int:
-        """One output a class."""
         return len(self.class_names)
 
     @property
     def fitted_size(self) -> int:
-        """One weight a class, where classes are weighed."""
         return self.out_channels if self.class_weights else 0
 
     # ---------------------------------------------------------------- training
 
-    def targets(self, graphs: Graphs) -> Tensor:
-        """The number of each graph's class, shape (g)."""
-        assert graphs.y is not None
-        return graphs.y
-
     def known(self, target: Tensor) -> Tensor:
-        """Where there is a class."""
         return target >= 0
 
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
@@ -196,6 +183,21 @@ class Classification(TargetTask):
 
     # ---------------------------------------------------------------- answers
 
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        r"""The logarithm of the mean :math:`\tfrac1m \sum_i \mathrm{softmax}(o_i)`."""
+        likelihood = torch.stack(list(outputs)).log_softmax(-1)
+        return likelihood.logsumexp(0) - math.log(len(outputs))
+
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        r"""Probabilities :math:`\mathrm{softmax}(o / T)`, shape (g, classes)."""
+        return (output.double() / calibration.get("temperature", 1.0)).softmax(-1)
+
+    def decided(self, answers: Array, calibration: Calibration) -> Array:
+        """The class that is answered, shape (g): the likeliest, or by the threshold."""
+        if "threshold" not in calibration:
+            return answers.argmax(-1)
+        return (answers[..., 1] >= calibration["threshold"]).astype(np.int64)
+
     def calibrate(
         self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
     ) -> Calibration:
@@ -218,25 +220,23 @@ class Classification(TargetTask):
             found["threshold"] = choose_threshold(p[:, 1], y, self.threshold)
         return found
 
-    def decided(self, p: Array, calibration: Calibration) -> Array:
-        """The class that is answered, shape (g): the likeliest, or by the threshold.
+    def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
+        """One less the probability of the true class, and that class."""
+        return class_scores(as_array(answers), as_array(target))
 
-        Args:
-            p: Calibrated probabilities, shape (g, classes).
-            calibration: What :meth:`calibrate` gave.
-        """
-        if "threshold" not in calibration:
-            return p.argmax(-1)
-        return (p[..., 1] >= calibration["threshold"]).astype(np.int64)
+    def regions(
+        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
+    ) -> Array:
+        """Which classes are in the set, shape (g, classes)."""
+        return class_sets(answers, scores, coverage)
 
-    def average(self, outputs: Sequence[Tensor]) -> Tensor:
-        r"""The logarithm of the mean :math:`\tfrac1m \sum_i \mathrm{softmax}(o_i)`."""
-        likelihood = torch.stack(list(outputs)).log_softmax(-1)
-        return likelihood.logsumexp(0) - math.log(len(outputs))
+    def _sets(self, p: Array, calibration: Calibration) -> Array:
+        """One model's conformal sets of 90 %, what it answers always among them."""
+        together = calibration.get(QUANTILE, 1.0)
+        reach = [calibration.get(f"{QUANTILE} of {name}", together) for name in self.class_names]
+        return (1 - p <= reach) | one_hot(self.decided(p, calibration), self.out_channels)
 
-    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
-        r"""Probabilities :math:`\mathrm{softmax}(o / T)`, shape (g, classes)."""
-        return (output.double() / calibration.get("temperature", 1.0)).softmax(-1)
+    # ---------------------------------------------------------------- metrics
 
     def evaluate(
         self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
@@ -251,33 +251,19 @@ class Classification(TargetTask):
         output, target = output[known], target[known]
         y, p = as_array(target), as_array(self.answers(output, {}))
         calibrated = as_array(self.answers(output, by or {}))
-        found = self.rates_of(self.decided(calibrated, by or {}), output, target)
+        found = self._rates(self.decided(calibrated, by or {}), output, target)
         if by is None:
             return found
-        sets = self._sets(calibrated, by)
         errors = {
             "ece_before": calibration_error(p, y),
             "ece_after": calibration_error(calibrated, y),
         }
-        held = {"coverage": sets[np.arange(len(y)), y].mean(), "set_size": sets.sum(1).mean()}
-        return {**found, **by, **errors, **{name: float(one) for name, one in held.items()}}
+        return {**found, **by, **errors, **coverage_of(self._sets(calibrated, by), y)}
 
-    def _sets(self, p: Array, calibration: Calibration) -> Array:
-        """One model's conformal sets of 90 %, what it answers always among them."""
-        together = calibration.get(QUANTILE, 1.0)
-        reach = [calibration.get(f"{QUANTILE} of {name}", together) for name in self.class_names]
-        return (1 - p <= reach) | one_hot(self.decided(p, calibration), self.out_channels)
-
-    def rates_of(self, predicted: Array, output: Tensor, target: Tensor) -> MetricValues:
-        """Rates of the classes that are answered, and AUROC and loss of the outputs.
-
-        Args:
-            predicted: Number of the class that is answered, shape (g).
-            output: Shape (g, classes).
-            target: Classes, all known, shape (g).
-        """
+    def _rates(self, decided: Array, output: Tensor, target: Tensor) -> MetricValues:
+        """Rates of the classes that are answered, shape (g), and AUROC and loss of the outputs."""
         y, p = as_array(target), as_array(self.answers(output, {}))
-        matrix = confusion_matrix(y, predicted, self.out_channels)
+        matrix = confusion_matrix(y, decided, self.out_channels)
         found: MetricValues = {
             **{name: float(value) for name, value in rates(matrix).items()},
             "auroc": auroc(p, y),
@@ -287,40 +273,60 @@ class Classification(TargetTask):
             found |= {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
         return found
 
+    def measure(self, answers: ClassAnswers, target: Tensor) -> MetricValues:
+        """Rates, AUROC and calibration error, and how often the sets hold the class."""
+        p, y = answers.probabilities, as_array(target)
+        # Answers as outputs: their softmax is what they are.
+        output = torch.from_numpy(np.log(np.maximum(p, 1e-300)))
+        found = self._rates(answers.numbers, output, target)
+        found["ece_after"] = calibration_error(p, y)
+        if answers.sets is not None:
+            found |= coverage_of(answers.sets, y)
+            held = answers.sets[np.arange(len(y)), y]
+            for number, name in enumerate(self.class_names):
+                of_class = held[y == number]
+                found[f"coverage of {name}"] = float(of_class.mean()) if len(of_class) else None
+        return found
+
     def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """``majority``: the share of the class that is commonest in the training part."""
-        commonest = self.commonest(train_target)
         known = target[self.known(target)]
-        return {"majority": float((known == commonest).double().mean()) if len(known) else None}
+        right = known == self._commonest(train_target)
+        return {"majority": float(right.double().mean()) if len(known) else None}
 
-    def commonest(self, target: Tensor) -> int:
-        """The number of the class that most of these graphs have."""
+    def _commonest(self, target: Tensor) -> int:
         return int(target[self.known(target)].mode().values)
 
     def commonest_label(self, target: Tensor) -> str:
-        """The class that most of these graphs have."""
-        return self.class_names[self.commonest(target)]
+        return self.class_names[self._commonest(target)]
 
     def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor | None:
         """The number of the class that is commonest in all training parts together."""
         known = commonest in self.class_names
         return torch.tensor([self.class_names.index(str(commonest))]) if known else None
 
-    def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
-        """One less the probability of the true class, and that class."""
-        return class_scores(as_array(answers), as_array(target))
-
-    def regions(
-        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
-    ) -> Array:
-        """Which classes are in the set, shape (g, classes)."""
-        return class_sets(answers, scores, coverage)
+    def count_labels(self, target: Tensor) -> dict[str, int]:
+        counts = torch.bincount(target[self.known(target)], minlength=self.out_channels)
+        return dict(zip(self.class_names, counts.tolist(), strict=True))
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of AUROC."""
         known = self.known(target)
-        output, target = output[known], target[known]
-        return {"auroc": bootstrap_auroc(as_array(self.answers(output, {})), as_array(target))}
+        p = as_array(self.answers(output[known], {}))
+        return {"auroc": bootstrap_auroc(p, as_array(target[known]))}
+
+    def redrawn(
+        self, truth: Array, values: Array, calibration: Calibration, generator: Generator
+    ) -> dict[str, Array]:
+        """Of what follows from the confusion matrix alone.
+
+        To redraw n test graphs is to draw their confusion matrix from a multinomial distribution.
+        """
+        n, classes = len(truth), self.out_channels
+        decided = self.decided(values, calibration)
+        matrix = confusion_matrix(truth.astype(np.int64), decided, classes)
+        draws = generator.multinomial(n, matrix.flatten() / n, size=RESAMPLES)
+        return rates(draws.reshape(-1, classes, classes))
 
     def overview(
         self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
@@ -368,28 +374,6 @@ class Classification(TargetTask):
             name, self.class_names, together, chosen, agreement, spread, len(alone), regions
         )
 
-    def measure(self, answers: ClassAnswers, target: Tensor) -> MetricValues:
-        """Rates, AUROC and calibration error, and how often the sets hold the class."""
-        p, y = answers.probabilities, as_array(target)
-        # Answers as outputs: their softmax is what they are.
-        output = torch.from_numpy(np.log(np.maximum(p, 1e-300)))
-        found = self.rates_of(answers.numbers, output, target)
-        found["ece_after"] = calibration_error(p, y)
-        if answers.sets is not None:
-            held = answers.sets[np.arange(len(y)), y]
-            each = [held[y == number] for number in range(self.out_channels)]
-            shares = [float(one.mean()) if len(one) else None for one in each]
-            names = [f"coverage of {name}" for name in self.class_names]
-            found["coverage"] = float(held.mean())
-            found["set_size"] = float(answers.sets.sum(1).mean())
-            found |= dict(zip(names, shares, strict=True))
-        return found
-
-    def count_labels(self, target: Tensor) -> dict[str, int]:
-        """How many graphs each class has."""
-        counts = torch.bincount(target[self.known(target)], minlength=self.out_channels)
-        return dict(zip(self.class_names, counts.tolist(), strict=True))
-
     def agreement(self, answers: ClassAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
         """How many labels are the class that is answered."""
         if strange := set(labels.values()) - set(self.class_names):
@@ -398,7 +382,6 @@ class Classification(TargetTask):
         return sum(classes[graph] == label for graph, label in labels.items()), len(labels)
 
     def agreement_in_words(self, total: float, count: int, when: str) -> str:
-        """``20 of 24 as labelled (83.3%)``."""
         return f"{total:,} of {count:,}{when} as labelled ({total / count:.1%})"
 
     def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
@@ -409,7 +392,6 @@ class Classification(TargetTask):
     # ---------------------------------------------------------------- tables
 
     def target(self, name: str) -> Target:
-        """The same classes."""
         return Target(name, self.class_names)
 
     def as_target(self, column: Tensor) -> Tensor:
@@ -430,19 +412,12 @@ class Classification(TargetTask):
         numbers = {name: float(number) for number, name in enumerate(self.class_names)}
         return np.array([numbers.get(cell, np.nan) for cell in cells])
 
-    def answer_columns(self, head: Head) -> tuple[str, ...]:
-        """The probabilities, under the name of the target."""
-        return tuple(head.key(name) for name in self.columns[1:])
-
-    @property
-    def choices(self) -> dict[str, Any]:
-        """The classes."""
-        return {"classes": list(self.class_names)}
-
     @property
     def asked(self) -> str:
         """``in 3 classes``."""
         return f"in {counted(self.out_channels, 'class', 'classes')}"
+
+    # ---------------------------------------------------------------- reports
 
     def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
         """Which class, and the classes where they are few."""
@@ -450,8 +425,6 @@ class Classification(TargetTask):
         if self.out_channels <= most:
             listed = joined([*map(code, self.class_names)], "or")
         return f"which {code(name or self.name)} it is of: {listed}"
-
-    # ---------------------------------------------------------------- reports
 
     def results(self, tested: Tested) -> str:
         """The share that was right, the classes that are known best and least, the sets."""
@@ -481,32 +454,44 @@ class Classification(TargetTask):
         """The confusion matrix, ROC, precision-recall and calibration curves."""
         matrix, names, n = np.asarray(tested.overview["confusion"]), self.class_names, tested.n
         caption = f"Confusion matrix, all seeds together. {n}."
-        drawn = [confusion(matrix, names, caption, tested.overview.get("in_sets"))]
-        if (own := tested.answers) is None:
+        drawn = [confusion_chart(matrix, names, caption, tested.overview.get("in_sets"))]
+        if (answers := tested.answers) is None:
             return drawn
-        y = own.truth.astype(np.int64)
-        drawn += ranking_curves(y, own.values, names, f"All seeds together, {n}")
-        temperature = np.array([tested.seeds[seed]["temperature"] for seed in own.seed.tolist()])
+        y, p = answers.truth.astype(np.int64), answers.values
+        drawn += ranking_curves(y, p, names, f"All seeds together, {n}")
+        temperature = np.array(
+            [tested.seeds[seed]["temperature"] for seed in answers.seed.tolist()]
+        )
         errors = [tested.summary.get(name, {}).get("mean") for name in ("ece_before", "ece_after")]
-        return [*drawn, calibration_curve(y, own.values, temperature, errors, n)]
+        return [*drawn, calibration_curve(y, p, temperature, errors, n)]
 
-    def redrawn(
-        self, truth: Array, values: Array, calibration: Calibration, generator: Generator
-    ) -> dict[str, Array]:
-        """Of what follows from the confusion matrix alone.
 
-        To redraw n test graphs is to draw their confusion matrix from a multinomial distribution.
-        """
-        n, classes = len(truth), self.out_channels
-        decided = self.decided(values, calibration)
-        matrix = confusion_matrix(truth.astype(np.int64), decided, classes)
-        draws = generator.multinomial(n, matrix.flatten() / n, size=RESAMPLES)
-        return rates(draws.reshape(-1, classes, classes))
+def check_threshold(threshold: str, classes: int) -> None:
+    """Refuse a threshold that is none, or that is for other than two classes."""
+    if classes != 2:
+        raise LookHopsError(
+            f"A threshold is for two classes, and these are {classes}; leave it out."
+        )
+    try:
+        probability = float(threshold)
+    except ValueError:
+        probability = math.nan
+    if threshold not in CHOSEN_FOR and not 0 < probability < 1:
+        raise LookHopsError(
+            f"A threshold is a probability between 0 and 1, or {' or '.join(CHOSEN_FOR)}, not "
+            f"{threshold!r}."
+        )
 
 
 def one_hot(number: Array, classes: int) -> Array:
     """Where each row's class is, shape (g, classes), booleans."""
     return np.asarray(number[:, None] == np.arange(classes))
+
+
+def coverage_of(sets: Array, y: Array) -> dict[str, float]:
+    """The share of sets that hold the class, and how many classes they have on average."""
+    held = sets[np.arange(len(y)), y]
+    return {"coverage": float(held.mean()), "set_size": float(sets.sum(1).mean())}
 
 
 def best_and_worst(right: Array, names: Sequence[str]) -> str:

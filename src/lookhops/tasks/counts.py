@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,18 +53,21 @@ class Counts(OneNumber):
     panel: ClassVar[tuple[str, ...]] = ("deviance", "mean_deviance", "d2", "mae", "coverage")
     unit: ClassVar[str] = "the logarithm of the count"
     loss = "poisson"
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Deviance and MAE beside those of the mean, and how well counts and ranks agree."""
-        mean = Metric("mean_deviance", f"{DEVIANCE.title}, of the mean", False, share=False)
-        return (DEVIANCE, mean, D2, MAE, MEAN_MAE, SPEARMAN, *INTERVALS)
+    fitted_size = 1
+    metrics = (
+        DEVIANCE,
+        Metric("mean_deviance", f"{DEVIANCE.title}, of the mean", False, share=False),
+        D2,
+        MAE,
+        MEAN_MAE,
+        SPEARMAN,
+        *INTERVALS,
+    )
 
     @classmethod
     def of_target(
         cls, target: Target, class_weights: bool, loss: str, threshold: str | None
     ) -> Counts:
-        """The count of the target; its loss is always the Poisson one."""
         return cls(target.name)
 
     # ---------------------------------------------------------------- training
@@ -75,17 +78,11 @@ class Counts(OneNumber):
         mean = known.mean() if len(known) else known.new_ones(())
         return torch.where(mean > 0, mean, 1.0)[None]
 
-    @property
-    def fitted_size(self) -> int:
-        """The mean."""
-        return 1
+    def standardise(self, target: Tensor, fitted: Tensor) -> Tensor:
+        return target / fitted
 
-    def losses(
-        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
-    ) -> tuple[Tensor, Tensor]:
-        """Mean loss, and the number of graphs."""
-        assert fitted is not None
-        return self._mean(output, (target / fitted).to(output.dtype), real, half_deviance)
+    def loss_of(self, output: Tensor, y: Tensor) -> Tensor:
+        return half_deviance(output, y)
 
     def scores(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
@@ -110,7 +107,6 @@ class Counts(OneNumber):
         return output.double().exp()
 
     def outputs(self, answers: Array) -> Array:
-        """The logarithm of the counts."""
         return np.log(np.maximum(answers, LEAST))
 
     def errors(self, answer: Array, y: Array) -> MetricValues:
@@ -135,7 +131,6 @@ class Counts(OneNumber):
     # ---------------------------------------------------------------- intervals
 
     def transformed(self, answers: Tensor) -> Tensor:
-        """Square roots."""
         return answers.sqrt()
 
     def variance_of(self, answers: Tensor, variance: Tensor) -> Tensor:
@@ -165,10 +160,6 @@ class Counts(OneNumber):
     def asked(self) -> str:
         """``with a count of rings``."""
         return f"with a count of {self.name}"
-
-    def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
-        """``a count, rings``."""
-        return f"a count, {code(self.name)}"
 
 
 def half_deviance(log_rate: Tensor, y: Tensor) -> Tensor:

@@ -22,6 +22,8 @@ LEAST_OF_CLASS = 10
 FOLDS = 5
 #: Bins of the expected calibration error.
 BINS = 15
+#: What a threshold of two classes can be chosen for on a validation part.
+CHOSEN_FOR = ("f1", "youden")
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,33 @@ def two_class_rates(confusion: Array) -> dict[str, float]:
         "f1": 2 * tp / max(2 * tp + fp + fn, 1),
         "mcc": float((tp * tn - fp * fn) / root) if root else 0.0,
     }
+
+
+def choose_threshold(p: Array, y: Array, threshold: str) -> float:
+    """The probability from which the second class is answered.
+
+    Halfway between two probabilities that occur, where F1 or the recalls of the two classes
+    together are highest; of several the one nearest to 0.5. 0.5 where only one class is there.
+
+    Args:
+        p: Probabilities of the second class, shape (n).
+        y: Classes, 0 or 1, shape (n).
+        threshold: A number, or one of :data:`CHOSEN_FOR`.
+    """
+    if threshold not in CHOSEN_FOR:
+        return float(threshold)
+    if len(np.unique(y)) < 2:
+        return 0.5
+    values = np.unique(np.concatenate(([0, 1], p)))
+    places = np.append((values[1:] + values[:-1]) / 2, 0.5)
+    best, chosen = -1.0, 0.5
+    for place in sorted(places.tolist(), key=lambda place: abs(place - 0.5)):
+        matrix = confusion_matrix(y, (p >= place).astype(np.int64), 2)
+        by_f1 = threshold == "f1"
+        value = two_class_rates(matrix)["f1"] if by_f1 else rates(matrix)["balanced_accuracy"]
+        if value > best + 1e-12:
+            best, chosen = float(value), place
+    return chosen
 
 
 # -------------------------------------------------------------------- ranking
@@ -248,8 +277,8 @@ def bootstrap_means(
     drawn = {name: np.full(resamples, np.nan) for name in values}
     for i in range(resamples if n else 0):
         rows = generator.integers(n, size=n)
-        for name, own in values.items():
-            drawn[name][i] = own[rows].mean()
+        for name, each in values.items():
+            drawn[name][i] = each[rows].mean()
     return drawn
 
 
@@ -281,8 +310,8 @@ def choose_temperature(output: Array, y: Array) -> float:
 
     chosen = fit_temperature(output, y)
     if len(y) < 2 * FOLDS:
-        own, scaled = (calibration_error(softmax(output / t, -1), y) for t in (1, chosen))
-        return chosen if scaled <= own else 1.0
+        plain, scaled = (calibration_error(softmax(output / t, -1), y) for t in (1, chosen))
+        return chosen if scaled <= plain else 1.0
     fold = np.random.default_rng(0).permutation(len(y)) % FOLDS
     each = [fit_temperature(output[fold != part], y[fold != part]) for part in range(FOLDS)]
     scaled = log_softmax(output / np.array(each)[fold, None], -1) - log_softmax(output, -1)

@@ -17,8 +17,9 @@ from lookhops.core.charts import Chart
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
 from lookhops.core.words import counted
-from lookhops.graphs import Graphs, Target
-from lookhops.tasks.answers import Tested
+from lookhops.graphs import Target
+from lookhops.tasks.answers import NumberAnswers, Tested
+from lookhops.tasks.charts import number_charts
 from lookhops.tasks.conformal import (
     conformal_quantile,
     normalised,
@@ -27,7 +28,6 @@ from lookhops.tasks.conformal import (
     scale_of,
 )
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
-from lookhops.tasks.number_answers import NumberAnswers, number_charts
 from lookhops.tasks.task import (
     Calibration,
     Maybe,
@@ -51,69 +51,88 @@ INTERVALS = (
 class OneNumber(TargetTask):
     """What measured numbers and counts have in common; ``name`` is what is measured.
 
-    A subclass says how the output of the network becomes a number, what is an error, and on which
-    scale errors are compared.
+    A subclass says how the output of the network becomes a number and what is an error. Errors are
+    compared on the scale of the number; a subclass may choose another scale.
     """
 
     name: str
     regions_are: ClassVar[str] = "intervals"
     class_names = ()
     class_weights = False
-
-    @property
-    def out_channels(self) -> int:
-        """One output."""
-        return 1
+    out_channels = 1
 
     @abstractmethod
     def fit(self, train_target: Tensor) -> Tensor:
         """What is taken from the training part, 1-D, float64; the mean comes first."""
 
     @abstractmethod
+    def standardise(self, target: Tensor, fitted: Tensor) -> Tensor:
+        """The target as the loss compares it with the output, shape (..., g)."""
+
+    @abstractmethod
+    def loss_of(self, output: Tensor, y: Tensor) -> Tensor:
+        """The loss of each graph from its output and its standardised target, shape (..., g)."""
+
+    @abstractmethod
     def errors(self, answer: Array, y: Array) -> MetricValues:
         """Each metric of numbers against those measured, shape (n); none where not defined."""
 
-    @abstractmethod
-    def width(self, answer: Array, half: Array | float) -> float:
-        """The mean width of intervals that reach up to a distance, or one a graph."""
-
-    @abstractmethod
-    def transformed(self, answers: Tensor) -> Tensor:
-        """Numbers on the scale on which errors are compared."""
-
-    @abstractmethod
-    def variance_of(self, answers: Tensor, variance: Tensor) -> Tensor:
-        """The variance of :meth:`transformed` answers from that of the answers."""
-
     # ---------------------------------------------------------------- training
 
-    def targets(self, graphs: Graphs) -> Tensor:
-        """The number of each graph, shape (g)."""
-        assert graphs.y is not None
-        return graphs.y
-
     def known(self, target: Tensor) -> Tensor:
-        """Where there is a number."""
         return ~target.isnan()
 
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
-        """Whether the training part has no number, or one only."""
         known = target[train][self.known(target[train])].unique()
         return None if len(known) > 1 else f"{self.name!r} has not two different numbers"
 
-    @property
-    def num_fitted(self) -> int:
-        """All of it."""
-        return self.fitted_size
+    def losses(
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
+    ) -> tuple[Tensor, Tensor]:
+        assert fitted is not None
+        y = self.standardise(target, fitted).to(output.dtype)
+        return self._mean(output, y, real, self.loss_of)
 
-    def _mean(self, output: Tensor, y: Tensor, real: Maybe, loss: Any) -> tuple[Tensor, Tensor]:
+    def _mean(
+        self,
+        output: Tensor,
+        y: Tensor,
+        real: Maybe,
+        loss: Callable[[Tensor, Tensor], Tensor],
+    ) -> tuple[Tensor, Tensor]:
         """Mean of a loss over the graphs whose number is known, and how many there are."""
         weight = weights(self.known(y), real, output.dtype)
-        known = (torch.where(weight > 0, one, 0) for one in (output.squeeze(-1), y))
+        pair = (torch.where(weight > 0, each, 0) for each in (output.squeeze(-1), y))
         total = weight.sum(-1)
-        return (loss(*known) * weight).sum(-1) / total.clamp(min=1), total
+        return (loss(*pair) * weight).sum(-1) / total.clamp(min=1), total
 
     # ---------------------------------------------------------------- answers
+
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        """The numbers, shape (g, 1)."""
+        return output.double()
+
+    def transformed(self, answers: Tensor) -> Tensor:
+        """Numbers on the scale on which errors are compared."""
+        return answers
+
+    def variance_of(self, answers: Tensor, variance: Tensor) -> Tensor:
+        """The variance of :meth:`transformed` answers from that of the answers."""
+        return variance
+
+    def expected_error(self, outputs: Sequence[Tensor], variance: Maybe) -> Tensor:
+        """The root of the variance and of that over the members, shape (g)."""
+        answers = torch.stack([self.answers(one, {}) for one in outputs])
+        found = self.transformed(answers).var(0, correction=0)
+        if variance is not None:
+            found = found + self.variance_of(answers.mean(0), variance.double())
+        return found[:, 0].sqrt()
+
+    def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
+        """How far numbers are from those measured, and how far they were expected to be."""
+        found, y = (self.transformed(one.double()) for one in (answers[:, 0], target))
+        expected = None if deviation is None else as_array(deviation)[:, 0]
+        return number_scores(as_array(found), as_array(y), expected)
 
     def calibrate(
         self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
@@ -130,19 +149,17 @@ class OneNumber(TargetTask):
             return {}
         return {"conformal_quantile": half, **({"deviation_weight": weight} if weight else {})}
 
-    def expected_error(self, outputs: Sequence[Tensor], variance: Maybe) -> Tensor:
-        """The root of the variance and of that over the members, shape (g)."""
-        answers = torch.stack([self.answers(one, {}) for one in outputs])
-        found = self.transformed(answers).var(0, correction=0)
-        if variance is not None:
-            found = found + self.variance_of(answers.mean(0), variance.double())
-        return found[:, 0].sqrt()
+    def regions(
+        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
+    ) -> Array:
+        """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
+        return number_intervals(answers[..., 0], scores, coverage, deviation)
 
-    def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
-        """How far numbers are from those measured, and how far they were expected to be."""
-        found, y = (self.transformed(one.double()) for one in (answers[:, 0], target))
-        expected = None if deviation is None else as_array(deviation)[:, 0]
-        return number_scores(as_array(found), as_array(y), expected)
+    def width(self, answer: Array, half: Array | float) -> float:
+        """The mean width of intervals that reach up to a distance, or one a graph."""
+        return float(np.mean(2 * half))
+
+    # ---------------------------------------------------------------- metrics
 
     def evaluate(
         self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
@@ -161,12 +178,27 @@ class OneNumber(TargetTask):
             width = self.width(as_array(answers)[:, 0], reach)
         return {**measured, **by, "coverage": held, "interval_width": width}
 
+    def measure(self, answers: NumberAnswers, target: Tensor) -> MetricValues:
+        """The errors, and how often the intervals hold the number."""
+        y = as_array(target.double())
+        found = self.errors(answers.values, y)
+        if answers.intervals is not None:
+            low, high = answers.intervals.T
+            width = float((high - low).mean())
+            found["coverage"] = float(((low <= y) & (y <= high)).mean())
+            found["interval_width"] = width if isfinite(width) else None
+        return found
+
     def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """The errors of the training part's mean: ``mean_mae``, ``mean_rmse``."""
         known = as_array(target[self.known(target)].double())
         found = self.errors(known * 0 + float(self.fit(train_target)[0]), known)
         names = {metric.name for metric in self.metrics}
-        return {own: found[name] for name in found if (own := f"mean_{name}") in names}
+        return {of_mean: found[name] for name in found if (of_mean := f"mean_{name}") in names}
+
+    def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor:
+        """The mean of the training parts' means."""
+        return torch.stack([one.double() for one in fitted]).mean(0)[:1]
 
     # ---------------------------------------------------------------- new graphs
 
@@ -181,21 +213,6 @@ class OneNumber(TargetTask):
         """The mean, and how far the networks are from it."""
         spread = alone.std(0)[:, 0]
         return NumberAnswers(self.name, together[:, 0], spread, len(alone), regions)
-
-    def measure(self, answers: NumberAnswers, target: Tensor) -> MetricValues:
-        """The errors, and how often the intervals hold the number."""
-        y = as_array(target.double())
-        found = self.errors(answers.values, y)
-        if answers.intervals is not None:
-            low, high = answers.intervals.T
-            width = float((high - low).mean())
-            found["coverage"] = float(((low <= y) & (y <= high)).mean())
-            found["interval_width"] = width if isfinite(width) else None
-        return found
-
-    def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor:
-        """The mean of the training parts' means."""
-        return torch.stack([one.double() for one in fitted]).mean(0)[:1]
 
     def agreement(self, answers: NumberAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
         """The sum of the absolute errors."""
@@ -212,11 +229,9 @@ class OneNumber(TargetTask):
     # ---------------------------------------------------------------- tables
 
     def target(self, name: str) -> Target:
-        """The same kind of numbers."""
         return Target(name, kind=self.words)
 
     def as_target(self, column: Tensor) -> Tensor:
-        """The column as it is: NaN where blank."""
         return column
 
     @property
@@ -229,7 +244,6 @@ class OneNumber(TargetTask):
         return f"{float(target):.6g}" if target == target else ""
 
     def parse(self, cells: Sequence[str]) -> Array:
-        """The numbers."""
         return np.array([float(cell) if cell else np.nan for cell in cells])
 
     @property
@@ -237,11 +251,11 @@ class OneNumber(TargetTask):
         """``with a measured logS``."""
         return f"with a measured {self.name}"
 
+    # ---------------------------------------------------------------- reports
+
     def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
         """``a number, logS``."""
-        return f"a number, {code(self.name)}"
-
-    # ---------------------------------------------------------------- reports
+        return f"a {self.words.removesuffix('s')}, {code(self.name)}"
 
     def results(self, tested: Tested) -> str:
         """The mean error, that of the mean, the intervals."""
@@ -254,10 +268,10 @@ class OneNumber(TargetTask):
 
     def charts(self, tested: Tested) -> list[Chart]:
         """Predicted against measured, residuals, and the error by the size of graphs."""
-        own = tested.answers
-        if own is None:
+        if (found := tested.answers) is None:
             return []
-        return number_charts(own.truth, own.values[:, 0], own.ids, own.nodes, self.name, tested.n)
+        predicted = found.values[:, 0]
+        return number_charts(found.truth, predicted, found.ids, found.nodes, self.name, tested.n)
 
 
 @dataclass(frozen=True)
@@ -286,32 +300,26 @@ class Regression(OneNumber):
     words: ClassVar[str] = "numbers"
     panel: ClassVar[tuple[str, ...]] = ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage")
     unit: ClassVar[str] = "the number"
+    fitted_size = 2
+    metrics = (
+        MAE,
+        MEAN_MAE,
+        Metric("rmse", "RMSE", False, share=False),
+        Metric("mean_rmse", "RMSE, of the mean", False, share=False),
+        R2,
+        SPEARMAN,
+        *INTERVALS,
+    )
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
             raise LookHopsError(f"loss is one of {', '.join(LOSSES)}, not {self.loss!r}.")
 
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Errors beside those of the mean, and how well numbers and ranks agree."""
-        return (
-            MAE,
-            MEAN_MAE,
-            Metric("rmse", "RMSE", False, share=False),
-            Metric("mean_rmse", "RMSE, of the mean", False, share=False),
-            R2,
-            SPEARMAN,
-            *INTERVALS,
-        )
-
     @classmethod
     def of_target(
         cls, target: Target, class_weights: bool, loss: str, threshold: str | None
     ) -> Regression:
-        """The number of the target."""
         return cls(target.name, loss)
-
-    # ---------------------------------------------------------------- training
 
     def fit(self, train_target: Tensor) -> Tensor:
         """Mean and standard deviation of the training part, shape (2), float64."""
@@ -320,18 +328,15 @@ class Regression(OneNumber):
         mean = known.mean() if len(known) else known.new_zeros(())
         return torch.stack((mean, torch.where(spread > 0, spread, 1.0)))
 
-    @property
-    def fitted_size(self) -> int:
-        """Mean and standard deviation."""
-        return 2
+    def standardise(self, target: Tensor, fitted: Tensor) -> Tensor:
+        return (target - fitted[..., :1]) / fitted[..., 1:]
 
-    def losses(
-        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
-    ) -> tuple[Tensor, Tensor]:
-        """Mean loss, and the number of graphs."""
-        assert fitted is not None
-        scaled = (target - fitted[..., :1]) / fitted[..., 1:]
-        return self._mean(output, scaled.to(output.dtype), real, self._loss)
+    def loss_of(self, output: Tensor, y: Tensor) -> Tensor:
+        error = output - y
+        if self.loss == "mse":
+            return error.square()
+        size = error.abs()
+        return size if self.loss == "mae" else torch.where(size < 1, error.square() / 2, size - 0.5)
 
     def scores(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
@@ -339,42 +344,11 @@ class Regression(OneNumber):
         """Mean absolute error in the target's units, and the number of graphs."""
         return self._mean(self.in_units(output, fitted), target, real, lambda o, y: (o - y).abs())
 
-    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
-        error = output - y
-        if self.loss == "mse":
-            return error.square()
-        size = error.abs()
-        return size if self.loss == "mae" else torch.where(size < 1, error.square() / 2, size - 0.5)
-
-    # ---------------------------------------------------------------- answers
-
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
         r""":math:`\mu + \sigma o`, float64, shape (..., g, 1)."""
         assert fitted is not None
         mean, spread = fitted.double()[..., None, :].split(1, -1)
         return mean + spread * output.double()
-
-    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
-        """The numbers, shape (g, 1)."""
-        return output.double()
-
-    def transformed(self, answers: Tensor) -> Tensor:
-        """The numbers as they are."""
-        return answers
-
-    def variance_of(self, answers: Tensor, variance: Tensor) -> Tensor:
-        """The variance as it is."""
-        return variance
-
-    def regions(
-        self, answers: Array, scores: Sequence[Array], coverage: float, deviation: Any = None
-    ) -> Array:
-        """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
-        return number_intervals(answers[..., 0], scores, coverage, deviation)
-
-    def width(self, answer: Array, half: Array | float) -> float:
-        """The mean width of intervals up to a distance."""
-        return float(np.mean(2 * half))
 
     def errors(self, answer: Array, y: Array) -> MetricValues:
         """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,7 +66,6 @@ class SeveralTargets(Task):
         object.__setattr__(self, "main", replace(MEAN_SCORE, title=title))
 
     def to_dict(self) -> dict[str, Any]:
-        """The task as JSON can hold it."""
         tasks = [task.to_dict() for task in self.tasks]
         return {"kind": self.kind, "names": list(self.names), "tasks": tasks}
 
@@ -85,19 +84,18 @@ class SeveralTargets(Task):
 
     @property
     def out_channels(self) -> int:
-        """Those of all heads."""
         return sum(task.out_channels for task in self.tasks)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
         """The mean score, and the metrics of each target under its name."""
-        own = (
+        of_targets = (
             replace(metric, name=head.key(metric.name), title=head.key(metric.title))
             for head in self.heads
             for metric in head.task.metrics
             if metric.name != LOSS.name
         )
-        return (self.main, LOSS, *own)
+        return (self.main, LOSS, *of_targets)
 
     @property
     def watched(self) -> Metric:
@@ -120,19 +118,13 @@ class SeveralTargets(Task):
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
         """The first target that no graph of the training part has."""
         blank = target[train].isnan().all(0).tolist()
-        return next(
-            (
-                f"{name!r} has no value"
-                for name, all_blank in zip(self.names, blank, strict=True)
-                if all_blank
-            ),
-            None,
-        )
+        names = (name for name, all_blank in zip(self.names, blank, strict=True) if all_blank)
+        return next((f"{name!r} has no value" for name in names), None)
 
     def fit(self, train_target: Tensor) -> Tensor | None:
         """What the heads take from the training part, one after the other, float64."""
-        own = [head.task.fit(head.target(train_target)) for head in self.heads if head.fitted]
-        return torch.cat([one.double() for one in own if one is not None]) if own else None
+        each = [head.task.fit(head.target(train_target)) for head in self.heads if head.fitted]
+        return torch.cat([one.double() for one in each if one is not None]) if each else None
 
     @property
     def num_fitted(self) -> int:
@@ -150,17 +142,17 @@ class SeveralTargets(Task):
         ):
             heads = list(group)
             first, last = heads[0], heads[-1]
-            own = None
+            of_heads = None
             if first.fitted and last.fitted:
                 assert fitted is not None
-                own = fitted[..., first.fitted.start : last.fitted.stop]
-                own = own.unflatten(-1, (len(heads), -1))
+                of_heads = fitted[..., first.fitted.start : last.fitted.stop]
+                of_heads = of_heads.unflatten(-1, (len(heads), -1))
             channels = output[..., first.channels.start : last.channels.stop]
             # The targets become a leading axis, as members are: shape (..., heads, g, channels).
             channels = channels.unflatten(-1, (len(heads), -1)).movedim(-2, -3)
             y = first.task.as_target(target[..., first.column : last.column + 1].movedim(-1, -2))
             there = None if real is None else real.unsqueeze(-2)
-            mean, of = first.task.losses(channels, y, own, there)
+            mean, of = first.task.losses(channels, y, of_heads, there)
             total, weight = total + (mean * of).sum(-1), weight + of.sum(-1)
         return total / weight.clamp(min=1e-12), weight
 
@@ -172,14 +164,28 @@ class SeveralTargets(Task):
 
     # ---------------------------------------------------------------- answers
 
+    def _by_head(self, of: Callable[..., Tensor], *outputs: Tensor) -> Tensor:
+        """What each head makes of its channels, in their places."""
+        each = ((head, [one[..., head.channels] for one in outputs]) for head in self.heads)
+        return torch.cat([of(head, *channels) for head, channels in each], -1)
+
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
         """The output of each head in the units of its target."""
 
-        def own(head: Head, output: Tensor) -> Tensor:
-            known = None if fitted is None or head.fitted is None else fitted[..., head.fitted]
-            return head.task.in_units(output, known).double()
+        def of_head(head: Head, output: Tensor) -> Tensor:
+            taken = None if fitted is None or head.fitted is None else fitted[..., head.fitted]
+            return head.task.in_units(output, taken).double()
 
-        return self._side_by_side(own, output)
+        return self._by_head(of_head, output)
+
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        return self._by_head(lambda head, *each: head.task.average(each), *outputs)
+
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        """The answers of each head, in the places of its outputs."""
+        return self._by_head(
+            lambda head, each: head.task.answers(each, head.calibration(calibration)), output
+        )
 
     def calibrate(
         self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
@@ -188,26 +194,13 @@ class SeveralTargets(Task):
         found: dict[str, float] = {}
         for head in self.heads:
             apart = None if unseen is None else unseen[..., head.channels]
-            own = head.task.calibrate(
+            values = head.task.calibrate(
                 output[..., head.channels], head.target(target), apart, head.deviation(deviation)
             )
-            found |= {head.key(name): value for name, value in own.items()}
+            found |= {head.key(name): value for name, value in values.items()}
         return found
 
-    def average(self, outputs: Sequence[Tensor]) -> Tensor:
-        """The average of each head."""
-        return self._side_by_side(lambda head, *own: head.task.average(own), *outputs)
-
-    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
-        """The answers of each head, in the places of its outputs."""
-        return self._side_by_side(
-            lambda head, own: head.task.answers(own, head.calibration(calibration)), output
-        )
-
-    def _side_by_side(self, of: Callable[..., Tensor], *outputs: Tensor) -> Tensor:
-        """What each head makes of its channels, in their places."""
-        each = ((head, [one[..., head.channels] for one in outputs]) for head in self.heads)
-        return torch.cat([of(head, *own) for head, own in each], -1)
+    # ---------------------------------------------------------------- metrics
 
     def evaluate(
         self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
@@ -216,23 +209,36 @@ class SeveralTargets(Task):
         found: MetricValues = {}
         scores = []
         for head in self.heads:
-            y, own = head.target(target), None if by is None else head.calibration(by)
+            y, calibration = head.target(target), None if by is None else head.calibration(by)
             values: MetricValues = dict.fromkeys(metric.name for metric in head.task.metrics)
             if bool(head.task.known(y).any()):
-                expected = head.deviation(deviation)
-                values = head.task.evaluate(output[..., head.channels], y, own, expected)
-            score = values[head.task.ranked_by.name]
-            scores += [] if score is None else [score]
+                channels, expected = output[..., head.channels], head.deviation(deviation)
+                values = head.task.evaluate(channels, y, calibration, expected)
+            if (score := values[head.task.ranked_by.name]) is not None:
+                scores.append(score)
             found |= {head.key(name): value for name, value in values.items()}
         return {MEAN_SCORE.name: float(np.mean(scores)) if scores else None, **found}
 
     def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
-        """What each head's naive answer gets, under its name."""
-        return self._each(lambda task, *own: task.naive(*own), train_target, target, whole=False)
+        return {
+            head.key(name): value
+            for head, y in self._labelled(target)
+            for name, value in head.task.naive(head.target(train_target), y).items()
+        }
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
-        """Of each head, under its name."""
-        return self._each(lambda task, *own: task.resampled(*own), output, target)
+        return {
+            head.key(name): draws
+            for head, y in self._labelled(target)
+            for name, draws in head.task.resampled(output[..., head.channels], y).items()
+        }
+
+    def _labelled(self, target: Tensor) -> Iterator[tuple[Head, Tensor]]:
+        """Each head that any of these graphs has a target of, with its target."""
+        for head in self.heads:
+            y = head.target(target)
+            if bool(head.task.known(y).any()):
+                yield head, y
 
     def overview(
         self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
@@ -240,29 +246,25 @@ class SeveralTargets(Task):
         """Of each head, under its name."""
         found = {}
         for head in self.heads:
-            own = [output[..., head.channels] for output in outputs]
+            channels = [output[..., head.channels] for output in outputs]
             y = [head.target(target) for target in targets]
             each = [head.calibration(one) for one in calibrations]
-            found[head.name] = head.task.overview(own, y, each)
+            found[head.name] = head.task.overview(channels, y, each)
         return {"targets": found}
 
-    def _each(self, of: Any, first: Tensor, target: Tensor, whole: bool = True) -> dict[str, Any]:
-        """What a method gives for each head that has a known target, under its name."""
-        found: dict[str, Any] = {}
-        for head in self.heads:
-            y = head.target(target)
-            if not bool(head.task.known(y).any()):
-                continue
-            own = first[..., head.channels] if whole else head.target(first)
-            values = of(head.task, own, y)
-            found |= {head.key(name): value for name, value in values.items()}
-        return found
+    # ---------------------------------------------------------------- tables
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The targets, then the answers of each."""
-        answers = (head.task.answer_columns(head) for head in self.heads)
-        return (*self.names, *chain.from_iterable(answers))
+        return (
+            *self.names,
+            *(
+                head.key(name) if head.task.class_names else name
+                for head in self.heads
+                for name in head.task.columns[1:]
+            ),
+        )
 
     def label(self, target: Any) -> str:
         """The labels of a graph, with commas between."""

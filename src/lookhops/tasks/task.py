@@ -106,8 +106,8 @@ class Task(ABC):
 
     @property
     def num_fitted(self) -> int:
-        """How many of these answers need too, so that a model keeps them; 0 where none."""
-        return 0
+        """How many of these answers need too, so that a model keeps them: of numbers all."""
+        return 0 if self.class_names else self.fitted_size
 
     @abstractmethod
     def losses(
@@ -176,12 +176,12 @@ class Task(ABC):
             deviations: What :meth:`deviation` gave for the answers of each seed.
         """
         found = []
-        for number, head in enumerate(self.heads):
+        for head, of_target in zip(self.heads, zip(*scores, strict=True), strict=True):
             each = [head.deviation(one) for one in deviations]
-            known = [as_array(one)[:, 0] for one in each if one is not None]
-            expected = np.stack(known) if len(known) == len(each) else None
-            own = [one[number] for one in scores]
-            found.append(head.task.regions(answers[..., head.channels], own, coverage, expected))
+            given = [as_array(one)[:, 0] for one in each if one is not None]
+            expected = np.stack(given) if len(given) == len(each) else None
+            answer = answers[..., head.channels]
+            found.append(head.task.regions(answer, of_target, coverage, expected))
         return found
 
     def deviation(self, outputs: Sequence[Tensor], variance: Maybe = None) -> Maybe:
@@ -279,8 +279,12 @@ class TargetTask(Task):
 
     @property
     def heads(self) -> Sequence[Head]:
-        """Itself."""
         return (Head("", self),)
+
+    def targets(self, graphs: Graphs) -> Tensor:
+        """The class or the number of each graph, shape (g)."""
+        assert graphs.y is not None
+        return graphs.y
 
     @classmethod
     @abstractmethod
@@ -303,12 +307,8 @@ class TargetTask(Task):
 
     @property
     def choices(self) -> dict[str, Any]:
-        """What a client has to know of the answers beside their name, as JSON can hold it."""
-        return {}
-
-    def answer_columns(self, head: Head) -> tuple[str, ...]:
-        """The columns of its answers in a table of several targets."""
-        return self.columns[1:]
+        """What a client has to know of the answers beside their name: the classes, if any."""
+        return {"classes": list(self.class_names)} if self.class_names else {}
 
     @abstractmethod
     def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:

@@ -1,0 +1,350 @@
+"""Charts of answers beside the truth: of classes, and of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lookhops.core.arrays import Array
+from lookhops.core.charts import (
+    DIAGONAL,
+    MOST_SERIES,
+    Chart,
+    Figure,
+    axis,
+    colour,
+    figure,
+    interval,
+    label,
+    named_axis,
+    rounded,
+    series,
+)
+from lookhops.core.tables import Table
+from lookhops.core.words import MINUS, NONE, counted, percent, short, span
+from lookhops.tasks.metrics import auroc, average_precision
+
+#: With more classes than this the confusion matrix shows colours without numbers.
+NUMBERED_CLASSES = 10
+#: Bins of the drawn calibration curve: few enough that each has some graphs.
+DRAWN_BINS = 10
+#: Points of a drawn curve.
+CURVE_POINTS = 200
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
+#: More graphs than this are too many to tell apart: a sample of them is drawn.
+MOST_POINTS = 2000
+#: Bars of the distribution of residuals; parts that graphs are sorted into.
+BARS, PARTS = 30, 6
+
+
+def three_digits(value: float) -> str:
+    """A number with three significant digits: ``−2.31``."""
+    return f"{value:.3g}".replace("-", MINUS)
+
+
+# -------------------------------------------------------------------- classes
+
+
+def confusion_chart(
+    counts: Array, names: Sequence[str], caption: str, in_sets: Sequence[int] | None = None
+) -> Chart:
+    """True class by predicted class, shaded by the share of the true class.
+
+    Args:
+        counts: How many graphs, shape (classes, classes).
+        names: Of the classes.
+        caption: What is said below.
+        in_sets: How many graphs of each class have it in their conformal set.
+    """
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    numbers = np.array([[f"{n:,}" for n in row] for row in counts.tolist()], dtype=object)
+    heat: Figure = {
+        "type": "heatmap",
+        "z": [rounded(100 * row) for row in share],
+        "zmin": 0,
+        "zmax": 100,
+        "xgap": 2,
+        "ygap": 2,
+        "colorscale": [[0, "var(--panel)"], [1, "var(--blue)"]],
+        "text": numbers.tolist(),
+        "hovertemplate": "%{text} graphs, %{z:.1f} % of the class<extra></extra>",
+        "colorbar": {"thickness": 12, "outlinewidth": 0, "ticksuffix": " %"},
+    }
+    if len(names) <= NUMBERED_CLASSES:
+        heat |= {"texttemplate": "<b>%{text}</b><br>%{z:.0f} %", "showscale": False}
+    # Names that would run into each other, or out of the chart, are turned.
+    angle = -30 if max(map(len, names)) * len(names) > 24 else 0
+    right = [percent(value) for value in share.diagonal()]
+    said = "; ".join(f"{name}: {text} right" for name, text in zip(names, right, strict=True))
+    head = ["true class", *(f"as {short(name)}" for name in names), "right"]
+    columns: list[Sequence[str]] = [[short(name) for name in names], *numbers.T, right]
+    if in_sets is not None:
+        head.append("in 90% sets")
+        columns.append([percent(each) for each in in_sets / np.maximum(counts.sum(1), 1)])
+    return Chart(
+        figure(
+            [heat],
+            named_axis("predicted class", names, 14, tickangle=angle),
+            named_axis("true class", names, 14, autorange="reversed"),
+        ),
+        f"Confusion matrix. {said}.",
+        f"{caption} Rows are true classes; per cent of the row.",
+        Table(head, [list(row) for row in zip(*columns, strict=True)]),
+        height=max(340, min(140 + 46 * len(names), 640)),
+    )
+
+
+def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Chart]:
+    """ROC and precision-recall curves, one class against the rest; none where none is defined.
+
+    Args:
+        y: True classes, shape (n).
+        p: Probabilities, shape (n, classes).
+        names: Of the classes.
+        n: Sample sizes, for the captions.
+    """
+    from sklearn.metrics import precision_recall_curve, roc_curve
+
+    shown = list(_ranked_classes(y, len(names)))
+    if not shown:
+        return []
+    roc = [series("lines", [0, 100], [0, 100], name="by chance", line=DIAGONAL)]
+    precision: list[Figure] = []
+    rows = []
+    for i, c in enumerate(shown):
+        positive, score, name = y == c, p[:, c], names[c]
+        style = {"color": colour(i), "dash": DASHES[i], "width": 2}
+        false_rate, true_rate, _ = roc_curve(positive, score)
+        precisions, recall, _ = precision_recall_curve(positive, score)
+        end = f"<extra>{label(name)}</extra>"
+        hover = "%{y:.0f} % of the class found, with %{x:.0f} % of the others" + end
+        roc.append(_curve(false_rate, true_rate, hover, name, style))
+        hover = "%{x:.0f} % of the class found, %{y:.0f} % of those said to be it" + end
+        precision.append(_curve(recall[::-1], precisions[::-1], hover, name, style))
+        area = auroc(np.stack((-score, score), 1), positive)
+        areas = area, average_precision(score, positive)
+        written = (NONE if value is None else f"{value:.3f}" for value in areas)
+        rows.append([short(name), *written, percent(positive.mean()), f"{positive.sum():,}"])
+    table = Table(("class", "AUROC", "average precision", "share", "graphs"), rows)
+    of_one = f" Of {short(names[shown[0]])}."
+    which = " Each class against the rest." if len(shown) > 1 else of_one
+    said_area, said_precision = (", ".join(f"{row[0]} {row[i]}" for row in rows) for i in (1, 2))
+    recall = "of the class found (recall), %"
+
+    def chart(traces: Sequence[Figure], x: str, y: str, alt: str) -> Chart:
+        ends = {"range": [-2, 102], "zeroline": False}
+        drawn = figure(traces, axis(x, **ends), axis(y, **ends))
+        return Chart(drawn, alt, f"{alt}{which} {n}.", table, height=340)
+
+    said = f"Precision-recall curve. Average precision: {said_precision}."
+    return [
+        chart(roc, "others taken for the class, %", recall, f"ROC curve. AUROC: {said_area}."),
+        chart(precision, recall, "rightly said (precision), %", said),
+    ]
+
+
+def _ranked_classes(y: Array, classes: int) -> Iterator[int]:
+    """The second of two classes; of more the commonest, as many as have colours of their own."""
+    counts = np.bincount(y, minlength=classes)
+    if classes == 2:
+        yield from ([1] if counts.all() else [])
+        return
+    there = [c for c in np.argsort(-counts, kind="stable") if 0 < counts[c] < len(y)]
+    yield from sorted(int(c) for c in there[:MOST_SERIES])
+
+
+def _curve(x: Array, y: Array, hover: str, name: str, style: Figure) -> Figure:
+    kept = np.unique(np.linspace(0, len(x) - 1, CURVE_POINTS).round().astype(int))
+    points = rounded(100 * x[kept]), rounded(100 * y[kept])
+    return series("lines", *points, hover, name=label(name, 16), line=style)
+
+
+def calibration_curve(
+    y: Array, p: Array, temperature: Array, errors: Sequence[float | None], n: str
+) -> Chart:
+    """How often the model was right, against how sure it was, without and with temperature.
+
+    Args:
+        y: True classes, shape (n).
+        p: Calibrated probabilities, shape (n, classes).
+        temperature: By which they were calibrated, shape (n).
+        errors: Expected calibration error before and with temperature.
+        n: Sample sizes, for the caption.
+    """
+    # Calibrated probabilities are softmax(log p / T): raised to T they are the model's own again.
+    uncalibrated = np.maximum(p, 1e-300) ** temperature[:, None]
+    uncalibrated /= uncalibrated.sum(1, keepdims=True)
+    hit = p.argmax(1) == y
+    curves = (
+        ("before", uncalibrated.max(1), "var(--orange)", "dash", "square-open"),
+        ("with temperature", p.max(1), "var(--blue)", "solid", "circle"),
+    )
+    traces = [series("lines", [0, 100], [0, 100], name="perfect", line=DIAGONAL)]
+    rows, lowest = [], 1.0
+    for name, confidence, shade, dash, symbol in curves:
+        place = np.minimum((confidence * DRAWN_BINS).astype(int), DRAWN_BINS - 1)
+        sums = (np.bincount(place, of, DRAWN_BINS) for of in (None, confidence, hit))
+        count, sure, right = (each[np.unique(place)] for each in sums)
+        sure, right = sure / count, right / count
+        lowest = min(lowest, sure.min())
+        traces.append(
+            series(
+                "lines+markers",
+                rounded(100 * sure),
+                rounded(100 * right),
+                "%{customdata} graphs: %{x:.0f} % sure, %{y:.0f} % right"
+                f"<extra>{name}</extra>",
+                name=name,
+                line={"color": shade, "dash": dash, "width": 1.5},
+                customdata=count.tolist(),
+                marker={
+                    "symbol": symbol,
+                    "color": shade,
+                    "opacity": 1,
+                    "size": rounded(6 + 12 * np.sqrt(count / len(hit))),
+                },
+            )
+        )
+        bins = zip(sure, right, count, strict=True)
+        rows += [[name, percent(s, 0), percent(r, 0), f"{graphs:,}"] for s, r, graphs in bins]
+    start = max(0, 10 * int(10 * lowest) - 5)
+    before, after = (percent(error) for error in errors)
+    return Chart(
+        figure(
+            traces,
+            axis("probability of the predicted class, %", range=[start, 102], zeroline=False),
+            axis("graphs that were right, %", range=[-4, 106], zeroline=False),
+        ),
+        "Calibration curve: share of right answers against the probability that the model gave, "
+        "before and with temperature; the dotted diagonal is perfect.",
+        f"Calibration. Expected calibration error {before} before, {after} with temperature "
+        f"(mean of seeds). {n}. {DRAWN_BINS} bins of equal width; larger marks hold more graphs.",
+        Table(("curve", "sure", "right", "graphs"), rows),
+        height=340,
+    )
+
+
+# -------------------------------------------------------------------- numbers
+
+
+def number_charts(
+    measured: Array,
+    predicted: Array,
+    ids: Sequence[str],
+    nodes: Array | None,
+    name: str,
+    n: str,
+) -> list[Chart]:
+    """All charts of a number.
+
+    Args:
+        measured: Numbers that were measured, shape (n).
+        predicted: Those that were answered, shape (n).
+        ids: What the graphs are called.
+        nodes: Their numbers of nodes, where known, shape (n).
+        name: What was measured.
+        n: Sample sizes, for the captions.
+    """
+    charts = [_agreement(measured, predicted, ids, name, n), _residuals(predicted - measured, n)]
+    if nodes is not None and len(np.unique(nodes)) > 1:
+        charts.append(_error_by_size(np.abs(predicted - measured), nodes, n))
+    return charts
+
+
+def _agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str, n: str) -> Chart:
+    """Every graph by what was measured and what was predicted."""
+    drawn = np.arange(len(measured))
+    if len(drawn) > MOST_POINTS:
+        drawn = np.sort(np.random.default_rng(0).choice(drawn, MOST_POINTS, replace=False))
+    ends = rounded((min(measured.min(), predicted.min()), max(measured.max(), predicted.max())))
+    size = 7 if len(drawn) < 300 else 5
+    points = series(
+        "markers",
+        rounded(measured[drawn]),
+        rounded(predicted[drawn]),
+        "%{text}: measured %{x:.4g}, predicted %{y:.4g}",
+        name="graphs",
+        text=[label(ids[int(i)]) for i in drawn],
+        marker={"color": "var(--blue)", "size": size, "opacity": 0.55},
+    )
+    rows = []
+    for part in _parts(measured):
+        low, high = measured[part].min(), measured[part].max()
+        means = predicted[part].mean(), np.abs(predicted[part] - measured[part]).mean()
+        ranges = f"{three_digits(low)} to {three_digits(high)}"
+        rows.append([ranges, f"{len(part):,}", *map(three_digits, means)])
+    sampled = f" {MOST_POINTS:,} of them are drawn." if len(drawn) < len(measured) else ""
+    return Chart(
+        figure(
+            [series("lines", ends, ends, name="equal", line=DIAGONAL), points],
+            axis(f"measured {label(name)}", zeroline=False),
+            axis(f"predicted {label(name)}", zeroline=False),
+        ),
+        f"Scatter plot of predicted against measured {name}; the dotted diagonal is perfect.",
+        f"Predicted against measured. {n}.{sampled}",
+        Table(("measured", "graphs", "predicted on average", "mean error"), rows),
+        height=380,
+    )
+
+
+def _residuals(residual: Array, n: str) -> Chart:
+    """How the errors are distributed."""
+    counts, edges = np.histogram(residual, BARS)
+    bars = series(
+        "bar",
+        rounded((edges[1:] + edges[:-1]) / 2),
+        counts.tolist(),
+        "about %{x:.3g}: %{y:,} graphs",
+        marker={"color": "var(--blue)"},
+    )
+    moments = f"mean {three_digits(residual.mean())}, "
+    moments += f"standard deviation {three_digits(residual.std())}"
+    shares = (0.05, 0.25, 0.5, 0.75, 0.95)
+    quantiles = zip(shares, np.quantile(residual, shares), strict=True)
+    rows = [[f"{100 * share:.0f} %", three_digits(value)] for share, value in quantiles]
+    return Chart(
+        figure([bars], axis("predicted minus measured"), axis("graphs"), bargap=0.06),
+        f"Histogram of predicted minus measured: {moments}.",
+        f"Residuals, predicted minus measured: {moments}. {n}.",
+        Table(("share of graphs below", "residual"), rows),
+        height=380,
+    )
+
+
+def _error_by_size(error: Array, nodes: Array, n: str) -> Chart:
+    """Whether the error grows with the graphs."""
+    parts = list(_parts(nodes))
+    size, mean = (np.array([values[part].mean() for part in parts]) for values in (nodes, error))
+    half = np.array([1.96 * error[part].std() / np.sqrt(len(part)) for part in parts])
+    ranges = [span(int(nodes[part].min()), int(nodes[part].max())) for part in parts]
+    marks = series(
+        "lines+markers",
+        rounded(size),
+        rounded(mean),
+        "%{text} nodes: mean error %{y:.3g}",
+        text=ranges,
+        line={"color": "var(--blue)", "width": 1.5},
+        marker={"color": "var(--blue)", "size": 8},
+        error_y=interval(mean - half, mean, mean + half),
+    )
+    rows = [
+        [text, f"{len(part):,}", three_digits(value), three_digits(wide)]
+        for text, part, value, wide in zip(ranges, parts, mean, half, strict=True)
+    ]
+    return Chart(
+        figure([marks], axis("nodes in a graph"), axis("mean absolute error", rangemode="tozero")),
+        "Mean absolute error by the number of nodes in a graph.",
+        f"Error by size: graphs in {counted(len(parts), 'part')} of about equal number, with 95% "
+        f"intervals of the mean. {n}.",
+        Table(("nodes", "graphs", "mean error", "± 95%"), rows),
+        height=340,
+    )
+
+
+def _parts(values: Array) -> Iterator[Array]:
+    """Numbers of the graphs in at most so many parts by a value, equal values together."""
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, PARTS + 1)[1:-1]))
+    place = np.searchsorted(edges, values, side="left")
+    for number in np.unique(place):
+        yield np.flatnonzero(place == number)
