@@ -167,7 +167,7 @@ def test_a_training_that_is_stopped_goes_on_to_the_same_bits(several, tmp_path):
 
 
 def test_edges_may_be_ignored_by_both_parts(molecules, tmp_path):
-    learner = Blend(SMALL.process, replace(SMALL.architecture, edges="ignore"))
+    learner = Blend(replace(SMALL.architecture, edges="ignore"), SMALL.process)
     train_into(tmp_path / "m", molecules, learner, PROTOCOL, device="cpu")
     predictor = Predictor(tmp_path / "m", device="cpu")
     answers = [
@@ -186,6 +186,6 @@ def test_what_it_cannot_do_is_refused_by_name(molecules, tmp_path):
     with pytest.raises(LookHopsError, match=r"blend.*--model network"):
         _ = SMALL.network_architecture
     with pytest.raises(LookHopsError):
-        Blend(SMALL.process, Architecture(conv="licheb", pool="strange")).check(
+        Blend(Architecture(conv="licheb", pool="strange"), SMALL.process).check(
             molecules, task_of(molecules)
         )

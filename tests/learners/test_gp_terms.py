@@ -12,7 +12,7 @@ from lookhops.graphs.targets import targets_of
 from lookhops.learners import gp_terms
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.gp_fitted import FittedProcess
-from lookhops.learners.terms import Terms
+from lookhops.learners.learner import Terms
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of

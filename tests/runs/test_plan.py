@@ -8,7 +8,7 @@ import pytest
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import CLASSICAL, FINGERPRINT, Classical
 from lookhops.learners import learner_of, parse_model
-from lookhops.learners.names import UNDECIDED
+from lookhops.learners.registry import UNDECIDED
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.nn.registry import register_convolution
 from lookhops.runs.plan import RunKey, canonical, parse_models

@@ -17,7 +17,7 @@ from lookhops.explain.spreading import (
     over_neighbourhoods,
 )
 from lookhops.graphs import Graphs
-from lookhops.learners.terms import Terms
+from lookhops.learners.learner import Terms
 from lookhops.neighbourhoods.totals import spread_totals
 
 #: Points on the way from the scores of an average graph to those of a graph.

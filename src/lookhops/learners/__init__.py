@@ -5,10 +5,9 @@ A learner is a file of this package that follows :mod:`~lookhops.learners.learne
 """
 
 from lookhops.learners.learner import Fitted, Learner, fitted_of
-from lookhops.learners.names import Model, learner_of, parse_model
 from lookhops.learners.network import FittedNetwork, Network
 from lookhops.learners.recommended import Recommendation, recommend
-from lookhops.learners.registry import LEARNERS, learner_from_dict
+from lookhops.learners.registry import LEARNERS, Model, learner_from_dict, learner_of, parse_model
 
 __all__ = [
     "LEARNERS",

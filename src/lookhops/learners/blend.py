@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
 import torch
@@ -11,15 +11,15 @@ from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import RECOMMENDED, Architecture, Classical, Protocol
+from lookhops.core.options import Architecture, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.gp_fitted import FittedProcess
-from lookhops.learners.learner import Fitted, Learner, fitted_of, mean_variance
-from lookhops.learners.network import FittedNetwork, Network
+from lookhops.learners.learner import Fitted, mean_variance, types_of
+from lookhops.learners.network import FittedNetwork, Network, NetworkLearner
 from lookhops.learners.targets import LEAST, side_by_side
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
@@ -99,7 +99,7 @@ class FittedBlend(Fitted):
 
 
 @dataclass(frozen=True)
-class Blend(Learner):
+class Blend(NetworkLearner):
     r"""A Gaussian process and a network, whose answers are averaged with weights.
 
     The answer is :math:`w \, n + (1 - w) \, g` with the network's :math:`n` (of its members
@@ -108,18 +108,15 @@ class Blend(Learner):
     squares in :math:`[0, 1]`, of classes by log loss.
 
     Args:
-        process: The Gaussian process.
-        architecture: The network. In the blend's name both have their options:
+        architecture: The network.
+        process: The Gaussian process. In the blend's name both have their options:
             ``blend/hops=3/hidden=256``.
     """
 
     name: ClassVar[str] = "blend"
     fitted: ClassVar[type[Fitted]] = FittedBlend
-    has_epochs: ClassVar[bool] = True
-    explains: ClassVar[bool] = True
 
     process: GaussianProcess = GaussianProcess()  # noqa: RUF009 -- it is frozen
-    architecture: Architecture = RECOMMENDED
 
     @property
     def network(self) -> Network:
@@ -137,24 +134,9 @@ class Blend(Learner):
         return not self.ignores_edges
 
     @property
-    def ignores_edges(self) -> bool:
-        """Whether graphs are alike to both parts whatever their edges carry."""
-        return self.network.ignores_edges
-
-    @property
     def reads_whole(self) -> bool:
         """Whether features of whole graphs are looked at."""
         return self.process.reads_whole or self.network.reads_whole
-
-    @property
-    def registered(self) -> list[str]:
-        """The layers of the network that a user has registered."""
-        return self.network.registered
-
-    @property
-    def layers(self) -> str | None:
-        """A digest of these layers."""
-        return self.network.layers
 
     def encoding_of_network(self, encoding: Encoding) -> Encoding:
         """The columns that the network reads of those of the blend."""
@@ -166,47 +148,19 @@ class Blend(Learner):
 
     @classmethod
     def option_types(cls) -> dict[str, str]:
-        """The options of the process and of the network."""
-        return {
-            own.name: str(own.type)
-            for kind in (GaussianProcess, Architecture)
-            for own in fields(kind)
-        }
-
-    @classmethod
-    def from_named(cls, options: Mapping[str, Any]) -> Self:
-        """The blend of these options."""
-        names = {own.name for own in fields(GaussianProcess)}
-        of_process = {name: value for name, value in options.items() if name in names}
-        of_network = {name: value for name, value in options.items() if name not in names}
-        return cls(GaussianProcess(**of_process), replace(RECOMMENDED, **of_network))
+        return types_of(GaussianProcess) | types_of(Architecture)
 
     @property
-    def model(self) -> Classical:
-        """Its name with the options that are not the usual."""
-        usual, options = Blend()._options(), self._options()
-        written = [
-            f"{name}={str(value).lower()}"
-            for name, value in options.items()
-            if value != usual[name]
-        ]
-        return Classical("/".join([self.name, *written]))
-
-    def _options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
+        """Those of the process and of the network."""
         return asdict(self.process) | asdict(self.architecture)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Its name, and the options of both parts."""
-        return {"name": self.name, "options": self._options()}
-
     @classmethod
-    def from_options(cls, options: Any) -> Self:
-        """The blend of these options, checked."""
-        given: dict[str, Any] = dict(read(Mapping[str, Any], options, "options"))
-        names = [own.name for own in fields(GaussianProcess)]
-        of_process = {name: given.pop(name) for name in names if name in given}
-        process = read(GaussianProcess, of_process, "options")
-        return cls(process, read(Architecture, given, "options"))
+    def from_options(cls, options: Any, path: str = "options") -> Self:
+        given = dict(read(Mapping[str, Any], options, path))
+        names = [name for name in types_of(GaussianProcess) if name in given]
+        process = read(GaussianProcess, {name: given.pop(name) for name in names}, path)
+        return cls(read(Architecture, given, path), process)
 
     # ---------------------------------------------------------------- fitting
 
@@ -214,19 +168,6 @@ class Blend(Learner):
         """Both parts can be fitted."""
         self.process.check(graphs, task)
         self.network.check(graphs, task)
-
-    def read_of(self, protocol: Protocol) -> Protocol:
-        """What the network reads of it."""
-        return self.network.read_of(protocol)
-
-    def threads(self, graphs: Graphs, protocol: Protocol) -> int:
-        """Those that the network is worth."""
-        return self.network.threads(graphs, protocol)
-
-    def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedBlend:
-        """Train the network by the paper's protocol, fit the process, and weigh them."""
-        [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
-        return cast(FittedBlend, fitted_of(self, task, self.encoding(graphs), run)[0])
 
     def train(
         self,

@@ -18,9 +18,8 @@ from lookhops.learners.gp_columns import GraphColumns
 from lookhops.learners.gp_solve import Link, Weights
 from lookhops.learners.gp_terms import assignment_terms, process_terms
 from lookhops.learners.kernels import GraphRows, Kernels
-from lookhops.learners.learner import Fitted
+from lookhops.learners.learner import Fitted, Terms
 from lookhops.learners.targets import side_by_side
-from lookhops.learners.terms import Terms
 from lookhops.tasks import Task
 
 #: The variance of an answer looks at no more training graphs than this.

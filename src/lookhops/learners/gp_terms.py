@@ -13,7 +13,7 @@ from lookhops.core.hashing import combine
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds, segment_of
 from lookhops.learners.kernels import GraphRows, Kernels, squared_distances
-from lookhops.learners.terms import Terms
+from lookhops.learners.learner import Terms
 from lookhops.neighbourhoods import identities
 from lookhops.neighbourhoods.counts import pair_kinds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -14,9 +14,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs
+from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
-from lookhops.learners.terms import Terms
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.runs import Run, draw_splits
@@ -25,6 +24,47 @@ from lookhops.training.runs import Run, draw_splits
 PREPROCESSING = "learnt."
 #: Of tasks that need it to answer: what was taken from the training part.
 FITTED = "fitted"
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    r"""The :math:`c` scores of one target for :math:`g` graphs with :math:`n` nodes, as sums.
+
+    Scores are numbers in the target's units, or logits of classes. For each graph
+
+    .. math::
+        \text{score} = \text{baseline} + \sum_i \text{node}_i
+        + \sum_{i, t} \text{neighbourhood}_{it} + \sum_q \text{total}_q + \sum_f \text{feature}_f,
+
+    and of a graph without nodes, or without pairs of them, something more.
+
+    All are float64.
+
+    Args:
+        scores: Shape (g, c).
+        baseline: The scores of an average training graph, shape (c).
+        neighbourhoods: Of the neighbourhoods with 0, 1, ... hops of each node, shape (n, h + 1, c).
+        nodes: Of each node besides, shape (n, c).
+        totals: Of each of :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q, c), where any
+            is read.
+        features: Of the features of whole graphs, numbers first, shape (g, f, c).
+        mean_totals: The mean of each total in the training part, shape (q).
+        mean_features: The same of each feature, 0 of labels, shape (f).
+    """
+
+    scores: Tensor
+    baseline: Tensor
+    neighbourhoods: Tensor
+    nodes: Tensor
+    totals: Tensor | None
+    features: Tensor
+    mean_totals: Tensor | None
+    mean_features: Tensor
+
+    def to(self, device: torch.device) -> Terms:
+        """The same on a device."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: value.to(device) for name, value in given.items()})
 
 
 class Fitted(ABC):
@@ -115,11 +155,14 @@ class Learner(ABC):
         return False
 
     @property
+    def options(self) -> dict[str, Any]:
+        """Its options by name, as JSON can hold them."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    @property
     def spelled(self) -> str:
         """Its name with the options that are not the usual, as `lookhops compare` reads it."""
-        usual = [own for own in fields(self) if getattr(self, own.name) != own.default]  # type: ignore[arg-type]
-        written = [f"{own.name}={str(getattr(self, own.name)).lower()}" for own in usual]
-        return "/".join([self.name, *written])
+        return "/".join([self.name, *options_in_words(self.options, type(self)().options)])
 
     @property
     def model(self) -> Architecture | Classical:
@@ -237,32 +280,59 @@ class Learner(ABC):
     @classmethod
     def option_types(cls) -> dict[str, str]:
         """The options that its name may have, and their types."""
-        return {own.name: str(own.type) for own in fields(cls)}  # type: ignore[arg-type]
+        return types_of(cls)
 
     @classmethod
-    def from_named(cls, options: Mapping[str, Any]) -> Self:
-        """The learner with these options, and the usual ones besides."""
-        return cls(**options)
-
-    # ---------------------------------------------------------------- storing
+    def from_options(cls, options: Any, path: str = "options") -> Self:
+        """The learner of these options, checked; ``path`` is said in errors."""
+        return read(cls, options, path)
 
     def to_dict(self) -> dict[str, Any]:
         """Its name and its options, as JSON can hold them."""
-        return {"name": self.name, "options": asdict(self)}  # type: ignore[call-overload]
+        return {"name": self.name, "options": self.options}
 
-    @classmethod
-    def from_options(cls, options: Any) -> Self:
-        """The learner of these options, checked."""
-        return read(cls, options, "options")
+
+def types_of(options: Any) -> dict[str, str]:
+    """The type of each option of a dataclass, as it is written there."""
+    return {field.name: str(field.type) for field in fields(options)}
+
+
+def options_in_words(options: Mapping[str, Any], usual: Mapping[str, Any]) -> list[str]:
+    """The options that are not the usual: ``["k=3", "edges=use"]``."""
+    return [
+        f"{name}={str(value).lower()}" for name, value in options.items() if value != usual[name]
+    ]
+
+
+def preprocessing_tensors(preprocessing: Preprocessing) -> dict[str, Tensor]:
+    """What was fitted beside the weights, under the names that it is saved by."""
+    tensors = preprocessing.tensors()
+    return {f"{PREPROCESSING}{name}": value for name, value in tensors.items()}
 
 
 def shared_tensors(run: Run, task: Task) -> dict[str, Tensor]:
     """What all members of a run share beside their own tensors: it is saved once."""
-    found = {f"{PREPROCESSING}{name}": value for name, value in run.preprocessing.tensors().items()}
-    found |= run.beside
+    found = {**preprocessing_tensors(run.preprocessing), **run.beside}
     if task.num_fitted and run.fitted is not None:
         found[FITTED] = run.fitted
     return found
+
+
+def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Refuse tensors whose names, shapes or kinds of numbers are not those that are expected."""
+    for what, names in (
+        ("lacks", [name for name in expected if name not in found]),
+        ("also has", [name for name in found if name not in expected]),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise LookHopsError(f"it {what} the parameter {names[0]!r}{more}")
+    for name, value in expected.items():
+        of_one_kind = found[name].is_floating_point() == value.is_floating_point()
+        if found[name].shape != value.shape or not of_one_kind:
+            raise LookHopsError(
+                f"{name!r} has shape {tuple(found[name].shape)}, expected {tuple(value.shape)}"
+            )
 
 
 def fitted_of(learner: Learner, task: Task, encoding: Encoding, run: Run) -> list[Fitted]:

@@ -12,13 +12,21 @@ from typing import Any, ClassVar, Self, cast
 import torch
 from torch import Tensor
 
-from lookhops.core.errors import LookHopsError
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, fitted_of
+from lookhops.learners.learner import (
+    FITTED,
+    PREPROCESSING,
+    Fitted,
+    Learner,
+    check_tensors,
+    fitted_of,
+    options_in_words,
+    preprocessing_tensors,
+)
 from lookhops.nn import GraphNetwork
 from lookhops.nn.others import is_other
 from lookhops.nn.registry import BUILT_IN, is_known, network_name, reads_k
@@ -55,14 +63,12 @@ class FittedNetwork(Fitted):
         return learner.together([self])(learner.prepare(graphs, self.encoding))[0]
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights, what was learnt beside them, and what the task took."""
+        """The weights, what was fitted beside them, and what the task took."""
+        target = {} if self.target is None else {FITTED: self.target}
         return {
             **self.network.state_dict(),
-            **{
-                f"{PREPROCESSING}{name}": value
-                for name, value in self.preprocessing.tensors().items()
-            },
-            **({} if self.target is None else {FITTED: self.target}),
+            **preprocessing_tensors(self.preprocessing),
+            **target,
         }
 
     @classmethod
@@ -70,29 +76,28 @@ class FittedNetwork(Fitted):
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
         """A network with these weights, after its names and shapes are those of the options."""
-        n = len(PREPROCESSING)
+        beside = {name: value for name, value in tensors.items() if name.startswith(PREPROCESSING)}
         preprocessing = Preprocessing.from_tensors(
-            {name[n:]: value for name, value in tensors.items() if name.startswith(PREPROCESSING)}
+            {name.removeprefix(PREPROCESSING): value for name, value in beside.items()}
         )
-        sizes = {**preprocessing.sizes, **encoding.sizes}
         make = partial(
             GraphNetwork.from_architecture,
             encoding.width,
             task.out_channels,
             learner.architecture,
-            **sizes,
+            **{**preprocessing.sizes, **encoding.sizes},
         )
         # On no device: what a file says may be far larger than what it holds.
         with torch.device("meta"):
             expected = make().state_dict()
-        weights = {k: v for k, v in tensors.items() if not k.startswith(PREPROCESSING)}
+        weights = {name: value for name, value in tensors.items() if name not in beside}
         target = weights.pop(FITTED, None)
         if task.num_fitted:
             found = {} if target is None else {FITTED: target}
-            _check_names(found, {FITTED: torch.zeros(task.num_fitted)})
-        _check_names(weights, expected)
+            check_tensors(found, {FITTED: torch.zeros(task.num_fitted)})
+        check_tensors(weights, expected)
         network = make()
-        dtype = next(own.dtype for own in weights.values() if own.is_floating_point())
+        dtype = next(weight.dtype for weight in weights.values() if weight.is_floating_point())
         network.to(dtype).load_state_dict(weights)
         return cls(network.eval(), task, encoding, preprocessing, target)
 
@@ -102,7 +107,67 @@ class FittedNetwork(Fitted):
 
 
 @dataclass(frozen=True)
-class Network(Learner):
+class NetworkLearner(Learner):
+    """A learner with a network, which is trained in epochs.
+
+    Args:
+        architecture: What the network is made of: its options.
+    """
+
+    has_epochs: ClassVar[bool] = True
+    explains: ClassVar[bool] = True
+
+    architecture: Architecture = RECOMMENDED
+
+    @property
+    def registered(self) -> list[str]:
+        """Its layers that come neither with LookHops nor with a library that it knows."""
+        names = self.architecture.conv, self.architecture.pool
+        return [name for name in names if name not in BUILT_IN and not is_other(name)]
+
+    @property
+    def ignores_edges(self) -> bool:
+        return self.architecture.edges == "ignore"
+
+    @property
+    def layers(self) -> str | None:
+        """A digest of its layers where the user registered them; of ours the names suffice.
+
+        So a layer that is defined anew under an old name is trained anew.
+        """
+        names = self.architecture.conv, self.architecture.pool
+        if {*names} <= BUILT_IN or not is_known(*names):
+            return None  # training says what is not known
+        model = GraphNetwork.from_architecture(3, 2, self.architecture, num_edge_labels=2)
+        kinds = dict.fromkeys(type(module) for module in model.modules())
+        said = [repr(model), *map(_source, kinds)]
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+
+    def check(self, graphs: Graphs, task: Task) -> None:
+        """An architecture that cannot be says so before anything is trained."""
+        unweighted(graphs, task, self.architecture)
+
+    def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Fitted:
+        """Train one network by the paper's protocol."""
+        [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
+        return fitted_of(self, task, self.encoding(graphs), run)[0]
+
+    def read_of(self, protocol: Protocol) -> Protocol:
+        """All of it but its seeds and how batches are brought to the device."""
+        plain = Protocol()
+        return replace(protocol, seeds=plain.seeds, stream=plain.stream)
+
+    def threads(self, graphs: Graphs, protocol: Protocol) -> int:
+        """Those that a batch of these graphs is worth."""
+        return threads_of(graphs, self.architecture, protocol)
+
+    def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
+        """The graphs with their totals and as far as neighbourhoods are read."""
+        return PreparedGraphs.of(graphs, self.architecture, encoding)
+
+
+@dataclass(frozen=True)
+class Network(NetworkLearner):
     """A :class:`~lookhops.nn.GraphNetwork`, trained by the engines.
 
     Args:
@@ -111,11 +176,7 @@ class Network(Learner):
 
     name: ClassVar[str] = "network"
     fitted: ClassVar[type[Fitted]] = FittedNetwork
-    has_epochs: ClassVar[bool] = True
     trains_on_all: ClassVar[bool] = True
-    explains: ClassVar[bool] = True
-
-    architecture: Architecture = RECOMMENDED
 
     @property
     def title(self) -> str:
@@ -132,47 +193,32 @@ class Network(Learner):
         return self.architecture.totals
 
     @property
+    def options(self) -> dict[str, Any]:
+        return asdict(self.architecture)
+
+    @classmethod
+    def from_options(cls, options: Any, path: str = "options") -> Self:
+        return cls(read(Architecture, options, path))
+
+    @property
     def spelled(self) -> str:
         """Its layers and its options: ``licheb+lookhops/k=3``."""
-        own = self.architecture
-        text, start = own.conv, Architecture(own.conv, own.pool)
-        unread = () if reads_k(own.conv, own.pool) else ("k",)
-        if own.conv == "none":
-            text, start = "fingerprint", FINGERPRINT
-        elif own.pool != "none":
-            text += f"+{own.pool}"
-        for name, value in asdict(own).items():
-            if name not in unread and value != getattr(start, name):
-                text += f"/{name}={str(value).lower()}"
-        return text
+        conv, pool = self.architecture.conv, self.architecture.pool
+        text, usual = conv if pool == "none" else f"{conv}+{pool}", Architecture(conv, pool)
+        if conv == "none":
+            text, usual = "fingerprint", FINGERPRINT
+        options = self.options
+        if not reads_k(conv, pool):
+            del options["k"]
+        return "/".join([text, *options_in_words(options, asdict(usual))])
 
     @property
     def model(self) -> Architecture | Classical:
         return self.architecture
 
     @property
-    def registered(self) -> list[str]:
-        """Its layers that come neither with LookHops nor with a library that it knows."""
-        names = self.architecture.conv, self.architecture.pool
-        return [name for name in names if name not in BUILT_IN and not is_other(name)]
-
-    @property
-    def ignores_edges(self) -> bool:
-        return self.architecture.edges == "ignore"
-
-    @property
     def network_architecture(self) -> Architecture:
         return self.architecture
-
-    def check(self, graphs: Graphs, task: Task) -> None:
-        """An architecture that cannot be says so before anything is trained."""
-        unweighted(graphs, task, self.architecture)
-
-    def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedNetwork:
-        """Train one network by the paper's protocol."""
-        [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
-        [fitted] = fitted_of(self, task, self.encoding(graphs), run)
-        return cast(FittedNetwork, fitted)
 
     def train(
         self,
@@ -185,73 +231,22 @@ class Network(Learner):
     def train_on_all(self, graphs: Graphs, protocol: Protocol, epochs: int, **how: Any) -> Run:
         return train_on_all(graphs, self.architecture, protocol, epochs, **how)
 
-    def read_of(self, protocol: Protocol) -> Protocol:
-        """All of it but its seeds and how batches are brought to the device."""
-        plain = Protocol()
-        return replace(protocol, seeds=plain.seeds, stream=plain.stream)
-
-    def threads(self, graphs: Graphs, protocol: Protocol) -> int:
-        """Those that a batch of these graphs is worth."""
-        return threads_of(graphs, self.architecture, protocol)
-
-    def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
-        """The graphs with their totals and as far as neighbourhoods are read."""
-        return PreparedGraphs.of(graphs, self.architecture, encoding)
-
     def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:
         """All networks are asked at once."""
         each = cast(Sequence[FittedNetwork], fitted)
         ensemble = ensemble_of(each)
 
-        def outputs(whole: PreparedGraphs) -> list[Tensor]:
-            found = zip(each, ensemble.outputs(whole), strict=True)
+        def outputs(prepared: PreparedGraphs) -> list[Tensor]:
+            found = zip(each, ensemble.outputs(prepared), strict=True)
             return [one.task.in_units(output, one.target) for one, output in found]
 
         return outputs
-
-    def to_dict(self) -> dict[str, Any]:
-        """Its name, and the architecture as its options."""
-        return {"name": self.name, "options": asdict(self.architecture)}
-
-    @classmethod
-    def from_options(cls, options: Any) -> Self:
-        return cls(read(Architecture, options, "options"))
-
-    @property
-    def layers(self) -> str | None:
-        """A digest of its layers where the user registered them; of ours the names suffice.
-
-        So a layer that is defined anew under an old name is trained anew.
-        """
-        names = self.architecture.conv, self.architecture.pool
-        if {*names} <= BUILT_IN or not is_known(*names):
-            return None  # training says what is not known
-        model = GraphNetwork.from_architecture(3, 2, self.architecture, num_edge_labels=2)
-        kinds = dict.fromkeys(type(module) for module in model.modules())
-        said = [repr(model), *map(_source, kinds)]
-        return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 
 def ensemble_of(fitted: Sequence[FittedNetwork]) -> Ensemble:
     """Networks that are asked about the same graphs."""
     networks, preprocessing = [one.network for one in fitted], [one.preprocessing for one in fitted]
     return Ensemble(networks, preprocessing, fitted[0].encoding)
-
-
-def _check_names(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    for what, names in (
-        ("lacks", [key for key in expected if key not in found]),
-        ("also has", [key for key in found if key not in expected]),
-    ):
-        if names:
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise LookHopsError(f"it {what} the parameter {names[0]!r}{more}")
-    for key, value in expected.items():
-        of_one_kind = found[key].is_floating_point() == value.is_floating_point()
-        if found[key].shape != value.shape or not of_one_kind:
-            raise LookHopsError(
-                f"{key!r} has shape {tuple(found[key].shape)}, expected {tuple(value.shape)}"
-            )
 
 
 def _source(kind: type) -> str:

@@ -64,5 +64,5 @@ def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendatio
             process, f"on {few}, molecules with descriptors, a network beside it adds little"
         )
     return Recommendation(
-        Blend(process, network), f"on {few} of this kind both together are better than each"
+        Blend(network, process), f"on {few} of this kind both together are better than each"
     )

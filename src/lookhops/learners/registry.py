@@ -1,13 +1,18 @@
-"""Every learner by its name: what a new one is added to, and what reads a saved one."""
+"""Every learner by its name, and the names of models with their options."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
 from typing import Any
 
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import CLASSICAL, FINGERPRINT, RECOMMENDED, Architecture, Classical
 from lookhops.core.schema import AtLeast, located, read
 from lookhops.learners.blend import Blend
 from lookhops.learners.gp import GaussianProcess
-from lookhops.learners.learner import Learner
+from lookhops.learners.learner import Learner, types_of
 from lookhops.learners.network import Network
 from lookhops.learners.tabular import (
     Baseline,
@@ -19,7 +24,15 @@ from lookhops.learners.tabular import (
     MorganRidge,
 )
 from lookhops.learners.wl import WL, WLOptimalAssignment
-from lookhops.nn.registry import find
+from lookhops.nn import GraphNetwork
+from lookhops.nn.others import (
+    find_convolution,
+    find_pooling,
+    is_other,
+    own_options,
+    with_own_options,
+)
+from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
 
 #: Every learner by its name. A new one is a file of this package and an entry here.
 LEARNERS: dict[str, type[Learner]] = {
@@ -48,3 +61,136 @@ def learner_from_dict(values: Any, path: str = "learner") -> Learner:
     saved: Any = read(SAVED, values, path)
     with located(path):
         return find("learner", LEARNERS, saved["name"]).from_options(saved["options"])
+
+
+# -------------------------------------------------------------------- names
+
+#: What a name of a model stands for.
+Model = Architecture | Classical
+#: The recommended model before the graphs are known that decide which it is.
+UNDECIDED = Classical("recommended")
+
+
+def learner_of(model: Learner | Model | str) -> Learner:
+    """The learner of a model, or of its name."""
+    if isinstance(model, Learner):
+        return model
+    if isinstance(model, str):
+        model = parse_model(model)
+    if isinstance(model, Classical):
+        if model == UNDECIDED:
+            raise LookHopsError("recommended depends on the graphs: name a model, such as network.")
+        name, *options = model.classical.split("/")
+        kind = find("model", LEARNERS, name)
+        given = _given(options, kind.option_types())
+        return kind.from_options(kind().options | given, "")
+    return Network(model)
+
+
+def parse_model(text: str) -> Model:
+    """A model from its name on the command line.
+
+    A network is ``conv[+pool][/option=value...]``: ``licheb+lookhops``, ``cheb``,
+    ``licheb/k=3/fingerprint=5``; the options are the fields of :class:`~lookhops.nn.Architecture`,
+    by default the paper's. A layer of another library, ``pyg:GATv2Conv`` or ``tgp:kmis``, takes the
+    options of its own class that stand right after it; others are the network's:
+    ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``network`` is the network that `lookhops train`
+    begins with, and takes options too. ``recommended`` is the model that
+    :func:`~lookhops.learners.recommended.recommend` chooses by the graphs; with options it is
+    ``network`` with these. ``blend`` takes the options of ``gp`` and those of a network.
+    ``fingerprint`` is the linear reading of exact neighbourhoods alone, with the options
+    ``fingerprint`` (hops), ``totals`` and ``edges``. Every other learner has its own name, and the
+    fields of its class as options.
+    """
+    try:
+        name, options = _network_options(text.strip())
+        if name == "recommended" and not options:
+            return UNDECIDED
+        if name in ("blend", *CLASSICAL):
+            return learner_of(Classical("/".join([name, *options]))).model
+        start, types = _without_options(name)
+        of_layers = dict.fromkeys(own_options(start.conv, start.pool))
+        given = _given(options, of_layers | types)
+        architecture = replace(start, **given)
+        if "k" in given and not reads_k(architecture.conv, architecture.pool):
+            why = "does" if is_other(architecture.conv) else "looks one hop and does"
+            raise LookHopsError(f"{name} {why} not read k; leave it out.")
+        network = GraphNetwork.from_architecture(1, 2, architecture, num_edge_labels=2)
+        if given.get("edges") == "use" and not network.takes_edges:
+            raise LookHopsError(f"{name} takes nothing of edges but where they are; leave it out.")
+    except LookHopsError as error:
+        raise LookHopsError(f"Model {text!r}: {error}") from error
+    return architecture
+
+
+def _given(options: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of options that are written ``name=value``."""
+    if options and not types:
+        raise LookHopsError("it has no options: leave them out.")
+    given: dict[str, Any] = {}
+    for option in options:
+        field, equals, value = option.partition("=")
+        if not equals or field in given:
+            raise LookHopsError("options are written name=value, each once.")
+        given[field] = option_value(field, value, find("option", types, field))
+    return given
+
+
+def _network_options(text: str) -> tuple[str, list[str]]:
+    """A model's name with the options of layers of other libraries, and the network's options."""
+    name, *options = text.split("/")
+    conv, plus, pool = name.partition("+")
+    if is_other(conv):
+        before, plus, after = text.partition("+")
+        name, *options = before.split("/")
+        conv, options = with_own_options(find_convolution(name).kind, name, options)
+        pool, *more = after.split("/")
+        options, more = ([*options, *more], []) if not is_other(pool) else (options, more)
+    else:
+        options, more = ([], options) if is_other(pool) else (options, [])
+    if is_other(pool):
+        pool, more = with_own_options(find_pooling(pool).kind, pool, more)
+    return f"{conv}{plus}{pool}", [*options, *more]
+
+
+def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
+    """The network of a name, and the types of the options that it takes."""
+    types = types_of(Architecture)
+    if name in ("network", "recommended"):
+        return RECOMMENDED, types
+    if name == "fingerprint":
+        read_by_it = ("fingerprint", "totals", "edges", "bins")
+        return FINGERPRINT, {option: types[option] for option in read_by_it}
+    conv, plus, pool = name.partition("+")
+    if not plus and not is_other(conv):
+        others = dict.fromkeys(("recommended", "network", "fingerprint", "blend", *CLASSICAL))
+        find("model", {**CONVOLUTIONS, **others}, name)
+    del types["conv"], types["pool"]
+    return Architecture(conv=conv, pool=pool if plus else "none"), types
+
+
+def option_value(name: str, text: str, kind: str) -> Any:
+    """The value of an option, by the type of its field."""
+    if kind.endswith("| None") and text == "none":
+        return None
+    what, convert = KINDS[kind.split()[0]]
+    try:
+        return convert(text)
+    except (KeyError, ValueError) as error:
+        raise LookHopsError(f"{name} is {what}, not {text!r}.") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError
+    return value
+
+
+#: What the types of an architecture's fields are called, and how their values are read.
+KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "bool": ("true or false", {"true": True, "false": False}.__getitem__),
+    "float": ("a number", _finite),
+    "int": ("a whole number", int),
+    "str": ("text", str),
+}

@@ -14,7 +14,7 @@ from lookhops.core.options import Protocol, splits_in_words
 from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.learners import Model, learner_of, recommend
-from lookhops.learners.names import UNDECIDED
+from lookhops.learners.registry import UNDECIDED
 from lookhops.runs.plan import Cell, Entry, parse_entry
 from lookhops.runs.record import RunRecord
 from lookhops.runs.results import CellResult

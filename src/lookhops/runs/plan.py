@@ -12,7 +12,7 @@ from lookhops.core.options import RECOMMENDED, Classical
 from lookhops.core.schema import decode, read
 from lookhops.graphs import Graphs
 from lookhops.learners import Model, learner_of, parse_model
-from lookhops.learners.names import UNDECIDED, option_value
+from lookhops.learners.registry import UNDECIDED, option_value
 from lookhops.nn import Architecture
 from lookhops.sources.splits import SplitPlan
 from lookhops.sources.splits.plan import resolved, source_of

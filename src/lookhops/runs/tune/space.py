@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
-from lookhops.learners.names import option_value
+from lookhops.learners.registry import option_value
 from lookhops.nn import GraphNetwork
 from lookhops.nn.registry import find, reads_k
 from lookhops.runs.plan import Entry
