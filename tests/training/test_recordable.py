@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine_cases import StackedCases, exactly, noisy, told  # noqa: F401  the cases' graphs
 from lookhops.nn import Architecture
-from lookhops.ops import activate, neighbour_max
+from lookhops.ops import neighbour_max
 from lookhops.training import batches as capacity
 from lookhops.training.batches import Capacity, keeps_shapes
 
@@ -47,7 +47,6 @@ CASES = Cases()
 @pytest.mark.parametrize("pool", ["none", "topk", "sag", "lookhops", "asap"])
 @pytest.mark.parametrize("edges", ["ignore", "use"])
 def test_shapes_do_not_depend_on_the_batch(told, pool, edges, monkeypatch):
-    monkeypatch.setattr(activate, "_weight_norm_fits", lambda z, score: False)
     monkeypatch.setattr(neighbour_max, "BLOCK", 1 << 30)
     architecture = Architecture(pool=pool, hidden=8, layers=3, edges=edges)
     engine = CASES.stack(told, architecture, exactly(seeds=(11, 22), batch_size=20))

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
 from lookhops.graphs.indexing import counts_of, to_offsets
 from lookhops.ops.batch import GraphBatch
-from lookhops.ops.gate import gate, unit
+from lookhops.ops.gate import gate
 from lookhops.ops.gpu import can_run_on, tl, triton
 from lookhops.ops.product import multiply
 
@@ -55,106 +53,11 @@ def activate(batch: GraphBatch, score: Tensor | None, normalize: bool) -> tuple[
         score = alive if score is None else score * alive
     if normalize and score is None:
         score = z.new_ones(z.shape[:-1])
-    if normalize and score is not None and _weight_norm_fits(z, score):
-        bounds = batch.bounds
-        sizes = bounds[1] - bounds[0] if batch.alive is None else batch.sizes
-        rows = z.flatten(0, -2).contiguous(), score.flatten().contiguous()
-        x, read = _ActivateOnCPU.apply(*rows, batch.graph.long(), sizes, bounds[0], batch.tolerance)
-        batch = replace(batch, x=x.view(z.shape), segments=bounds)  # the next layer asks again
-        return batch, read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
     gated = z if score is None else gate(z, score, normalize)
     # In place only where autograd will not copy: not on a view, not on what others keep.
     x = gated.relu_() if gated is not z and z.dim() == 2 else torch.relu(gated)
     batch = batch.with_x(x)
     return batch, readout(batch)
-
-
-def _weight_norm_fits(z: Tensor, score: Tensor) -> bool:
-    on_cpu = z.device.type == "cpu" and z.dtype in (torch.float32, torch.float64)
-    return on_cpu and score.dtype == z.dtype and z.numel() > 0 and not torch.compiler.is_compiling()
-
-
-def plain(z: Tensor, score: Tensor, graph: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    r"""What :class:`_ActivateOnCPU` computes, by PyTorch's operators.
-
-    That is :math:`x_i = \mathrm{ReLU}(w_i\, z_i / \|z_i\|)`, and the maximum and mean of each
-    graph.
-
-    Args:
-        z: Shape :math:`(n, d)`.
-        score: The :math:`w_i`, zero for dead nodes, shape :math:`(n)`.
-        graph: Graph of each node, ascending, shape :math:`(n)`.
-        sizes: How many living nodes each graph has, shape :math:`(g)`.
-
-    Returns:
-        x, shape :math:`(n, d)`, and the readout, shape :math:`(g, 2 d)`.
-    """
-    x = torch.relu(z * (score[:, None] * unit(z)))
-    zeros = x.new_zeros(sizes.numel(), x.shape[1])
-    index = graph[:, None].expand_as(x)
-    # Nothing is below zero here: dead nodes, which are zero, and empty graphs need no exception.
-    highest = zeros.scatter_reduce(0, index, x, "amax", include_self=False)
-    mean = zeros.index_add(0, graph, x) / sizes.clamp(min=1)[:, None]
-    return x, torch.cat((highest, mean), dim=1)
-
-
-class _ActivateOnCPU(torch.autograd.Function):
-    """As :func:`plain`, in a third of the passes over memory, keeping only z and x.
-
-    A weight norm is what PyTorch calls :math:`w_i z_i / |z_i|`, for which it has kernels in both
-    directions. They divide by the norm whatever it is: rows of zeros are mended here.
-    """
-
-    @staticmethod
-    def forward(ctx, z, score, graph, sizes, start, tolerance=0.0):
-        x, norm = torch._weight_norm_interface(z, score.unsqueeze(1), 0)
-        if not norm.amin() > 1e-12:  # so that a NaN elsewhere does not hide it
-            tiny = (norm <= 1e-12).view(-1).nonzero().flatten()
-            norm.index_fill_(0, tiny, 1.0)
-            scaled = z.index_select(0, tiny) * score.index_select(0, tiny).unsqueeze(1)
-            x.index_copy_(0, tiny, scaled)
-        x.relu_()
-        # Nothing is below zero now: dead nodes, which are zero, and empty graphs need no exception.
-        highest = x.new_zeros(sizes.numel(), x.shape[1])
-        highest.scatter_reduce_(0, graph.unsqueeze(1).expand_as(x), x, "amax")
-        count = sizes.clamp(min=1).to(x.dtype).unsqueeze(1)
-        # The graphs by their nodes, a matrix of zeros and ones. Padding is zero, and may be summed.
-        offsets = torch.cat((start, start.new_full((1,), len(x))))
-        members = torch.arange(len(x), dtype=start.dtype, device=start.device)
-        mean = multiply(offsets, members, None, x).div_(count)
-        ctx.set_materialize_grads(False)
-        ctx.tolerance = tolerance
-        ctx.save_for_backward(z, score, norm, graph, sizes, x, highest, count, offsets, members)
-        return x, torch.cat((highest, mean), dim=1)
-
-    @staticmethod
-    def backward(ctx, grad_x, grad_read):
-        z, score, norm, graph, sizes, x, highest, count, offsets, members = ctx.saved_tensors
-        if grad_x is None and grad_read is None:
-            return (None,) * 6
-        if torch.is_grad_enabled():  # a second derivative is wanted
-            outputs = zip(plain(z, score, graph, sizes), (grad_x, grad_read), strict=True)
-            total = sum((output * grad).sum() for output, grad in outputs if grad is not None)
-            wanted = [t for t in (z, score) if t.requires_grad]
-            found = iter(torch.autograd.grad(total, wanted, create_graph=True))
-            grads = [next(found) if t.requires_grad else None for t in (z, score)]
-            return *grads, None, None, None, None
-        if grad_read is None:
-            grad = grad_x.clone(memory_format=torch.contiguous_format)  # its kernel's wish
-        else:
-            of_maximum, of_mean = grad_read.chunk(2, dim=1)
-            grad = (of_mean / count).index_select(0, graph)
-            if grad_x is not None:
-                grad += grad_x
-            # Nodes that share a maximum share its gradient.
-            hit = at_maximum(x, highest, graph, ctx.tolerance)
-            share = of_maximum / multiply(offsets, members, None, hit).clamp_(min=1)
-            grad.addcmul_(hit, share.index_select(0, graph))
-        torch.ops.aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
-        grad_z, grad_score = torch.ops.aten._weight_norm_interface_backward(
-            grad, z, score.unsqueeze(1), norm, 0
-        )
-        return grad_z, grad_score.view(-1), None, None, None, None
 
 
 class _ReadoutOnCPU(torch.autograd.Function):

@@ -52,14 +52,17 @@ class _Gate(torch.autograd.Function):
     def forward(ctx, x, score, normalize, rows):  # type: ignore[no-untyped-def]
         scale = unit(x).squeeze(-1) if normalize else None
         factor = score if scale is None else score * scale
-        ctx.save_for_backward(x, factor, scale, rows)
+        ctx.save_for_backward(x, score, scale, rows)
         if rows is None:
             return x * factor.unsqueeze(-1)
         return multiply(_each(rows), rows, factor.index_select(0, rows), x)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        x, factor, scale, rows = ctx.saved_tensors
+        x, score, scale, rows = ctx.saved_tensors
+        if scale is not None and torch.is_grad_enabled():  # a second derivative goes through it
+            scale = unit(x).squeeze(-1)
+        factor = score if scale is None else score * scale
         grad = grad.contiguous()
         if rows is None:
             projection = _row_products(x, grad)
