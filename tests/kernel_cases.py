@@ -27,25 +27,29 @@ from lookhops.nn import ASAP, GraphBatch
 from lookhops.ops import Adjacency, Anchors, Pattern, SparseMatrix, chebyshev, powers
 from lookhops.ops.activate import Activate, Readout, activate, readout
 from lookhops.ops.adam import step
+from lookhops.ops.adjacency import chebyshev_by_kernels
 from lookhops.ops.anchors import _Scores
 from lookhops.ops.batch import Extent
 from lookhops.ops.clusters import links_between
+from lookhops.ops.contraction import match_by_kernel, matched_nodes
 from lookhops.ops.dense import product as dense_products
 from lookhops.ops.dense import product_of_columns
 from lookhops.ops.dropout import Dropout, dropout
-from lookhops.ops.entries import entry_products, entry_products_by_kernel
 from lookhops.ops.layout import Tables, lay_out_by_kernels, lay_out_plainly
 from lookhops.ops.light_layer import LightLayer
 from lookhops.ops.linear_relu import Dense
 from lookhops.ops.log_likelihood import LogLikelihood
-from lookhops.ops.matching import match_by_kernel, matched_nodes
 from lookhops.ops.merge import merge_by_kernel, merge_entries, merge_entries_by_kernel, merge_hops
 from lookhops.ops.neighbour_max import NeighbourMax, neighbour_max
 from lookhops.ops.neighbourhoods import links_by_kernels, neighbourhoods_by_kernels
 from lookhops.ops.one_hot import one_hot_by_kernel
-from lookhops.ops.operators import chebyshev_by_kernels
 from lookhops.ops.pattern import mirror, mirror_by_kernel
-from lookhops.ops.product import multiply, multiply_by_kernel
+from lookhops.ops.product import (
+    entry_products,
+    entry_products_by_kernel,
+    multiply,
+    multiply_by_kernel,
+)
 from lookhops.ops.ranking import (
     edges_between,
     edges_between_by_kernel,
@@ -53,7 +57,6 @@ from lookhops.ops.ranking import (
     keep_top_by_kernels,
     nearness,
 )
-from lookhops.ops.recurrences import alternate_sums
 from lookhops.ops.softmax import Attention, Softmax, _EdgeScores, attention, edge_scores, softmax
 from lookhops.tasks import Classification
 
@@ -123,10 +126,12 @@ def merge(
     for second in (None, other):
         given = (row_ptr, column, value, x, weight, bias, second, offset)
         wide = [t if t is None or not t.is_floating_point() else t.float() for t in given]
-        plain = merge_hops(recurrence, *wide)
-        fast = merge_by_kernel(order, *(move(t, device) for t in given))
-        assert (fast[1] is None) == (plain.sums is None)
-        pairs = zip((fast[0], *(fast[1] or ())), (plain.total, *(plain.sums or ())), strict=True)
+        plain = merge_hops(recurrence, tuple(wide[:3]), *wide[3:])
+        there = [move(t, device) for t in given]
+        fast = merge_by_kernel(recurrence, tuple(there[:3]), *there[3:])
+        assert (fast.sums is None) == (plain.sums is None)
+        both = ((one.total, *(one.sums or ())) for one in (fast, plain))
+        pairs = zip(*both, strict=True)
         for found, expected in pairs:
             scale = expected.abs().max().clamp(min=1)
             limit = (1e-5 if dtype == torch.float32 else 0.04 * k) * scale
@@ -153,10 +158,10 @@ def entries_of_a_merge(
     weight, offset = torch.randn(*stack, k + 1, channels), torch.randn(*stack, channels)
     wide = ([t.float() for t in side] for side in (left, right))
     expected = merge_entries(recurrence, row_ptr, column, *wide, weight, offset)
-    there = [move(t, device) for t in (alternate_sums(recurrence, weight), offset.to(dtype))]
+    there = [move(t, device) for t in (weight, offset.to(dtype))]
     sides = ([move(t, device) for t in side] for side in (left, right))
     ends = (move(row_ptr, device), move(column, device))
-    found = merge_entries_by_kernel(order, *ends, *sides, *there)
+    found = merge_entries_by_kernel(recurrence, *ends, *sides, *there)
     limit = (1e-5 if dtype == torch.float32 else 2e-2) * expected.abs().max().clamp(min=1)
     assert (found.float().cpu() - expected).abs().max() <= limit
 
@@ -279,14 +284,15 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
     chosen = index.clamp(min=0)
     nodes = int(torch.where(index >= 0, sizes[chosen], 0).sum(1).max()) + 3
     edges = int(torch.where(index >= 0, row_ptr[node_ptr].diff()[chosen], 0).sum()) + 7
-    given = (index, node_ptr, row_ptr, source, first_node)
-    plain = lay_out_plainly(index, Tables(*given[1:]), nodes, edges)
-    found = lay_out_by_kernels(*(move(t, device) for t in given), nodes, edges)
-    pattern = plain.pattern
-    of_edges = (pattern.row_ptr, pattern.column, pattern.row, plain.edge)
-    of_slots = (plain.node, plain.place, plain.alive, plain.graph, plain.segments)
-    for own, expected in zip(found, (*of_slots, *of_edges), strict=True):
-        torch.testing.assert_close(own.cpu(), expected)
+    given = (node_ptr, row_ptr, source, first_node)
+    plain = lay_out_plainly(index, Tables(*given), nodes, edges)
+    there = Tables(*(move(t, device) for t in given))
+    found = lay_out_by_kernels(move(index, device), there, nodes, edges)
+    for name in ("node", "place", "alive", "graph", "segments", "edge"):
+        torch.testing.assert_close(getattr(found, name).cpu(), getattr(plain, name))
+    for name in ("row_ptr", "column", "row"):
+        mine, expected = (getattr(each.pattern, name) for each in (found, plain))
+        torch.testing.assert_close(mine.cpu(), expected)
 
 
 def labels_told(device: str, nodes: int, chosen: int, sizes: tuple[int, ...], wide: bool) -> None:
@@ -899,7 +905,7 @@ if __name__ == "__main__":
     # The interpreter takes as long for an empty block as for a full one: programs of few rows, so
     # that small graphs too need several, the last of them in part.
     ops.merge.PROGRAMS, ops.ranking.BLOCK, ops.activate.PADDING_ROWS = 4, 32, 20
-    ops.matching.LEAST, ops.matching.MOST = 32, 32
+    ops.contraction.LEAST, ops.contraction.MOST = 32, 32
     ops.anchors.PROGRAMS = 4
     for name, case in SMALL[sys.argv[1]].items():
         case("cpu")

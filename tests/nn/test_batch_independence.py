@@ -13,7 +13,7 @@ from batches import Batch, join, make_batch
 from lookhops.nn import HGPSL, GraphBatch, GraphNetwork
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.ops import Adjacency
-from lookhops.ops.matching import greedy_matching
+from lookhops.ops.contraction import greedy_matching
 from lookhops.ops.ranking import nearness, top_of_each
 
 KINDS = 3

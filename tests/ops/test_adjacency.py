@@ -24,7 +24,7 @@ def adjacency(batch: Batch) -> Adjacency:
 @given(batches())
 def test_operators_are_the_dense_formulas(batch):
     links = adjacency(batch)
-    torch.testing.assert_close(full(links.matrix), dense(batch))
+    torch.testing.assert_close(full(links.links(torch.float64)), dense(batch))
     torch.testing.assert_close(full(links.chebyshev(torch.float64)), dense_chebyshev(batch))
     torch.testing.assert_close(full(links.mixhop(torch.float64)), dense_mixhop(batch))
 
@@ -44,7 +44,7 @@ def test_edges_keep_what_belongs_to_them(batch, seed):
         len(batch.x),
         None if batch.edge_weight is None else batch.edge_weight[shuffled],
     )
-    torch.testing.assert_close(full(again.matrix), full(links.matrix))
+    torch.testing.assert_close(full(again.links(torch.float64)), full(links.links(torch.float64)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -198,7 +198,7 @@ def test_merging_hops_gives_the_sums_of_the_backward_pass(recurrence):
     matrix = operator(batch)
     weight, other = torch.randn(4, 3), torch.randn(9, 3)
     entries = (matrix.pattern.row_ptr, matrix.pattern.column, matrix.value)
-    total, sums, _ = merge_hops(recurrence, *entries, batch.x, weight, other=other)
+    total, sums, _ = merge_hops(recurrence, entries, batch.x, weight, other=other)
     hops = NAIVE[recurrence](matrix @ torch.eye(9), batch.x, 3)
     torch.testing.assert_close(
         total, sum(w * hop for w, hop in zip(weight, hops, strict=True)), rtol=1e-4, atol=1e-5
@@ -207,7 +207,7 @@ def test_merging_hops_gives_the_sums_of_the_backward_pass(recurrence):
     torch.testing.assert_close(sums[:2], expected, rtol=1e-4, atol=1e-5)
     # With an offset, the sum of the result too: the gradient of what is added to every row.
     offset = torch.randn(3)
-    total, sums, _ = merge_hops(recurrence, *entries, batch.x, weight, other=other, offset=offset)
+    total, sums, _ = merge_hops(recurrence, entries, batch.x, weight, other=other, offset=offset)
     expected = torch.stack([(hop * (other + offset)).sum(0) for hop in hops]), total.sum(0)
     torch.testing.assert_close(sums[1:], expected, rtol=1e-4, atol=1e-5)
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from batches import batches, dense, make_batch
 from lookhops.nn import ASAP, Edge
 from lookhops.ops import Adjacency, Pattern, clusters
-from lookhops.ops.contraction import merge_edges
-from lookhops.ops.matching import greedy_matching
+from lookhops.ops.contraction import greedy_matching, merge_edges
 
 CHANNELS = 4
 
@@ -116,8 +115,6 @@ def test_masked_edges_are_the_merged_ones_and_padding_behind(batch, seed, paddin
         assert torch.equal(found.number[:edges], expected.number)
         assert torch.equal(found.first[:edges], expected.first)
         assert (found.number[edges:] == -1).all()
-        values = torch.rand(wide.num_edges, 2, generator=rng)
-        torch.testing.assert_close(found.sums(values)[:count], expected.sums(values[:edges]))
 
 
 # -------------------------------------------------------------------- pieces of ASAP

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.ops.matching import match_tensors
+from lookhops.ops.contraction import match_tensors
 from lookhops.ops.ranking import nearness
 
 DTYPES = {"single": torch.float32, "double": torch.float64}

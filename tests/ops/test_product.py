@@ -8,9 +8,8 @@ from torch.autograd import gradcheck
 
 from lookhops import LookHopsError
 from lookhops.ops import Pattern, SparseMatrix
-from lookhops.ops.entries import entry_products
 from lookhops.ops.pattern import group
-from lookhops.ops.product import multiply, sum_into
+from lookhops.ops.product import entry_products, multiply, sum_into
 
 
 def random_matrix(

@@ -72,15 +72,14 @@ class EdgeFactors(nn.Module):
         if self.inner is not None and self.outer is not None:
             inner = torch.relu(self.inner(columns[..., : self.num_numbers]))
             parts = inner.unflatten(-1, (self.layers, self.hidden))
-            own = (parts * self.outer.to(inner.dtype).unsqueeze(-3)).sum(-1).mT
-            raw = own if raw is None else raw + own
+            of_numbers = (parts * self.outer.to(inner.dtype).unsqueeze(-3)).sum(-1).mT
+            raw = of_numbers if raw is None else raw + of_numbers
         assert raw is not None
         return 2 * torch.sigmoid(self.GAMMA * raw)
 
     def of(self, edges: EdgeInputs) -> Tensor:
         """The factors of the adjacency's edges in each layer, shape (layers, e)."""
-        factors = self(edges.columns)
-        factors = factors.movedim(-2, 0).flatten(1)
+        factors = self(edges.columns).movedim(-2, 0).flatten(1)
         return factors if edges.place is None else factors.index_select(1, edges.place)
 
     def extra_repr(self) -> str:
@@ -88,14 +87,9 @@ class EdgeFactors(nn.Module):
 
 
 def run_layer(
-    conv: nn.Module,
-    pool: Any,
-    batch: GraphBatch,
-    normalize: bool,
-    last: bool,
-    masked: bool,
+    conv: nn.Module, pool: Any, batch: GraphBatch, normalize: bool, last: bool, masked: bool
 ) -> tuple[GraphBatch, Tensor, Pooled | None]:
-    """Convolution, ReLU, pooling, readout; what reads anchors pools before the ReLU.
+    """Project, anchors, merge, score, pool, readout; what reads no anchors pools after the ReLU.
 
     Args:
         conv: The convolution.
@@ -110,15 +104,15 @@ def run_layer(
         pooling decided.
     """
     scores = pool is not None and pool.uses_anchors
-    merging = anchors = None
+    reduces = scores and type(pool).reduce is not NodePooling.reduce  # in a way of its own
+    merging = anchors = pooled = score = None
     if isinstance(conv, LightConv):
         anchors = conv.aggregate(batch.x, batch.adjacency)
-        late = not (scores and (pool.reads_merged or _reduces(pool)))
+        late = not (scores and (pool.reads_merged or reduces))
         merging = Merging(anchors, conv.weight, conv.bias, batch, late)
         batch = batch.with_x(merging.x)
     else:
         batch = batch.with_x(convolve(conv, batch))
-    pooled, score = None, None
     if scores:  # one tensor, two readings: the convolution merges the anchors, the pooling scores
         score, anchors = pool.score_beside(batch.x, batch.adjacency, anchors)
         if not last:
@@ -126,7 +120,7 @@ def run_layer(
             batch = batch.drop(pooled.node, pooled.edge, masked)
             score = score if masked else score.index_select(0, pooled.node.nonzero().flatten())
         normalize = pool.normalize
-        if _reduces(pool):  # else the activation gates in the same pass
+        if reduces:  # else the activation gates in the same pass
             batch, score, normalize = batch.with_x(pool.reduce(batch.x, score)), None, False
     if merging is None:
         batch, read = activate(batch, score, normalize)
@@ -136,11 +130,6 @@ def run_layer(
         return batch, read, pooled
     batch, pooled = pool.pool(batch, masked=masked)  # of what a ReLU left: none is below zero
     return batch, torch.relu(readout(batch)), pooled
-
-
-def _reduces(pool: NodePooling) -> bool:
-    """Whether a pooling has its own way of what a node carries on."""
-    return type(pool).reduce is not NodePooling.reduce
 
 
 def convolve(conv: nn.Module, batch: GraphBatch) -> Tensor:

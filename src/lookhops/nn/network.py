@@ -56,8 +56,7 @@ class GraphNetwork(nn.Module):
         out_channels: Number of outputs; for a classification these are the logits of its classes.
         num_neighbourhoods: Size of the vocabulary, where the architecture has a fingerprint.
         num_totals: Number of totals, where the architecture reads them.
-        num_edge_numbers: Numeric columns of edges, where the architecture uses
-            them.
+        num_edge_numbers: Numeric columns of edges, where the architecture uses them.
         num_edge_labels: Columns of one-hot labels of edges.
         num_graph_features: Columns of features of whole graphs among the totals.
         options: The fields of :class:`~lookhops.nn.Architecture`: ``conv``, ``pool``, ``k``, ...
@@ -109,9 +108,9 @@ class GraphNetwork(nn.Module):
                 activation=a.activation,
             )
 
-        first = pool() if self.convs else None
-        more = 0 if first is None else _further_poolings(first, len(self.convs))
-        pools = (first, *(pool() for _ in range(more)))
+        pools = [pool()] if self.convs else []
+        if pools and pools[0] is not None:
+            pools += [pool() for _ in range(_further_poolings(pools[0], len(self.convs)))]
         self.pools = nn.ModuleList(module for module in pools if module is not None)
         widths = [READOUTS[a.readout] * a.hidden, a.hidden, a.hidden // 2, out_channels]
         dense = DenseLayers(*widths)  # drawn in any case: what follows begins alike without them
@@ -208,12 +207,13 @@ class GraphNetwork(nn.Module):
                 f"The model takes {self.in_channels} features a node; these graphs have "
                 f"{x.shape[-1]}."
             )
+        symmetric = False
         if isinstance(graphs, Graphs):
             adjacency = Adjacency.from_graphs(graphs, edge_weight)
             ends = graphs.node_ptr.long()
             bounds = torch.stack((ends[:-1], ends[1:]))
             batch = GraphBatch(x, adjacency, graphs.batch.long(), len(graphs), segments=bounds)
-            symmetric = graphs.is_symmetric if self.edge_channels else False
+            symmetric = self.edge_channels > 0 and graphs.is_symmetric
         else:
             graph = getattr(graphs, "batch", None)
             if graph is None:
@@ -221,7 +221,6 @@ class GraphNetwork(nn.Module):
             weight = getattr(graphs, "edge_weight", None) if edge_weight is None else edge_weight
             adjacency = Adjacency.of(graphs.edge_index, len(x), weight)
             batch = GraphBatch(x, adjacency, graph, getattr(graphs, "num_graphs", 1))
-            symmetric = False
         if not self.edge_channels:
             return batch
         edge_attr = graphs.edge_attr if edge_attr is None else edge_attr
@@ -230,8 +229,7 @@ class GraphNetwork(nn.Module):
             raise LookHopsError(
                 f"The model takes {self.edge_channels} features an edge; these graphs have {width}."
             )
-        edges = EdgeInputs(edge_attr.to(x.dtype), adjacency.order, symmetric)
-        return replace(batch, edges=edges)
+        return replace(batch, edges=EdgeInputs(edge_attr.to(x.dtype), adjacency.order, symmetric))
 
     def classify(
         self, batch: GraphBatch, masked: bool = False, key: Tensor | None = None
@@ -284,8 +282,7 @@ class GraphNetwork(nn.Module):
             total = read if total is None else total + read
             if self._drops and self.training and not last:
                 assert key is not None
-                dropped = dropout(batch.x, self.dropout, key, layer, batch.places)
-                batch = batch.with_x(dropped)
+                batch = batch.with_x(dropout(batch.x, self.dropout, key, layer, batch.places))
         return batch, total, decisions
 
     def _factors(self, batch: GraphBatch) -> Tensor | None:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from lookhops.core.errors import LookHopsError
 from lookhops.nn.linear import Linear
 from lookhops.ops.batch import WholeInputs
-from lookhops.ops.dropout import DRAWS, dropout, kept
+from lookhops.ops.dropout import dropout
 from lookhops.ops.pattern import group
 from lookhops.ops.product import multiply
 
@@ -59,10 +59,9 @@ class Fingerprint(nn.Module):
         scale = (self.GAMMA * count.rsqrt()).index_select(0, inputs.row)
         scale = scale * (entry < inputs.offsets[-1])
         if self.training and self.p and key is not None and inputs.place is not None:
-            threshold = round(self.p * DRAWS)
-            own = key.reshape(-1).index_select(0, inputs.row // inputs.number.shape[-1])
-            keep = kept(scale[:, None, None], own, FINGERPRINT_LAYER, inputs.place, threshold)
-            scale = scale * keep.flatten() * (DRAWS / (DRAWS - threshold))
+            key = key.reshape(-1).index_select(0, inputs.row // inputs.number.shape[-1])
+            entries = scale[:, None, None]  # with a key of its own each
+            scale = dropout(entries, self.p, key, FINGERPRINT_LAYER, inputs.place).flatten()
         output = _Bag.apply(table, inputs.indices, inputs.offsets, inputs.row, scale)
         return output.view(*inputs.number.shape, -1)
 

@@ -3,7 +3,7 @@
 Plain PyTorch, the fast path of the CPU and the Triton kernel stand side by side, below the formula.
 Layers, losses and encodings call the function that chooses and ask for no device.
 
-- Sparse products: :mod:`~lookhops.ops.pattern`, :mod:`~lookhops.ops.product`,
+XX
   :mod:`~lookhops.ops.entries`, :mod:`~lookhops.ops.adjacency` and its
   :mod:`~lookhops.ops.operators`.
 - The anchors Z of the paper, merged and scored without storing them: :mod:`~lookhops.ops.anchors`,

@@ -89,37 +89,24 @@ def step(
     """Move parameters and their moments, in place, and count the step.
 
     Args:
-        values: The parameters; with several members they have a leading axis of these.
-        gradients: Theirs.
-        means: Running means of the gradients.
-        squares: Running means of their squares.
+        values, gradients: Parameters; with several members they have a leading axis of these.
+        means, squares: Running means of the gradients and of their squares.
         steps: How many steps each parameter took, single numbers.
-        learning: The learning rate of each member, shape (members).
-        decay: The weight decay of each.
+        learning, decay: The learning rate and the weight decay of each member, shape (members).
         done: A zero for each parameter, 32-bit integers; they are zero again afterwards.
-        betas: How much of the running means a step leaves.
-        eps: What is added to what the step is divided by.
+        betas, eps: As of :class:`torch.optim.Adam`.
     """
+    given = (values, [gradient.contiguous() for gradient in gradients], means, squares, steps)
+    constants = {"BETA1": betas[0], "BETA2": betas[1], "EPS": eps, "BLOCK": BLOCK, "num_warps": 4}
     for first in range(0, len(values), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
-        sizes = tuple(value.numel() for value in values[some])
+        part = slice(first, first + AT_ONCE)
+        sizes = tuple(value.numel() for value in values[part])
         programs = [triton.cdiv(size, BLOCK) for size in sizes]
         starts = tuple(sum(programs[:i]) for i in range(len(programs)))
-        given = (values, [gradient.contiguous() for gradient in gradients], means, squares, steps)
+        tensors = (tuple(each[part]) for each in given)
+        rates = learning, decay, done[part], learning.numel()
         _adam_kernel[(sum(programs),)](
-            *(tuple(each[some]) for each in given),
-            sizes,
-            starts,
-            learning,
-            decay,
-            done[some],
-            learning.numel(),
-            BETA1=betas[0],
-            BETA2=betas[1],
-            EPS=eps,
-            COUNT=len(sizes),
-            BLOCK=BLOCK,
-            num_warps=4,
+            *tensors, sizes, starts, *rates, COUNT=len(sizes), **constants
         )
 
 

@@ -1,4 +1,5 @@
-"""Who is linked to whom in a batch of graphs, and the two normalised operators over it."""
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""Who is linked to whom in a batch of graphs, and the normalised operators over it."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import last_begin, run_begins
-from lookhops.ops.cached import cached, outside_inference
-from lookhops.ops.operators import chebyshev, mixhop, random_walk, sum_by
-from lookhops.ops.pattern import Pattern, group
+from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.pattern import Pattern, cached, group, outside_inference
 from lookhops.ops.product import SparseMatrix
+
+BLOCK = 128  # rows, or entries, that a program takes
 
 
 class Adjacency:
@@ -116,11 +118,6 @@ class Adjacency:
         """Which edges are there, shape (e): not those of weight zero; none means all."""
         return None if self.weight is None else self.weight.detach() != 0
 
-    @property
-    def matrix(self) -> SparseMatrix:
-        """The links as a sparse matrix of edge weights."""
-        return SparseMatrix(self.pattern, self.weight, self.symmetric)
-
     def times(self, factor: Tensor | None, symmetric: bool = True) -> Adjacency:
         """The same edges with these factors, shape (e); none for no factors.
 
@@ -168,14 +165,19 @@ class Adjacency:
         what is averaged. Entries are divided one by one: the mean of a single neighbour is
         that neighbour, to the last bit.
         """
-        return random_walk(self, torch.promote_types(dtype, torch.float32))
+        dtype = torch.promote_types(dtype, torch.float32)
+        weight = self.weights(dtype)
+        degree = _sum_by(weight, self.target, self.num_nodes)
+        value = weight / torch.where(degree != 0, degree, 1).index_select(0, self.target)
+        value = value if self.factor is None else value * self.factor.to(dtype)
+        return SparseMatrix(self.pattern, value)
 
     def _operator(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
         dtype = torch.promote_types(dtype, torch.float32)  # degrees want more than bfloat16 holds
         operator = self._operators.get((kind, dtype))
         if operator is None:
-            build = {"chebyshev": chebyshev, "mixhop": mixhop}[kind]
-            operator = outside_inference(lambda: build(self, dtype))
+            build = self._chebyshev if kind == "chebyshev" else self._mixhop
+            operator = outside_inference(lambda: build(dtype))
             # What autograd recorded serves one backward pass: learned weights are normalised again.
             if self.weight is None or not self.weight.requires_grad:
                 self._operators[kind, dtype] = operator
@@ -186,6 +188,23 @@ class Adjacency:
             factor = self._join_loops(factor.new_ones(self.num_nodes), factor)
         assert operator.value is not None
         return SparseMatrix(operator.pattern, operator.value * factor, self.symmetric)
+
+    def _chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
+        source, target, weight = self.source, self.target, self.weight
+        learns = weight is not None and weight.requires_grad and torch.is_grad_enabled()
+        if self.symmetric and can_run_on(source) and dtype == torch.float32 and not learns:
+            value = chebyshev_by_kernels(self.pattern.row_ptr, source, target, weight)
+            return SparseMatrix(self.pattern, value, symmetric=True)
+        weight = self.weights(dtype).masked_fill(self.is_loop, 0)
+        scale = _inverse_sqrt(_sum_by(weight, source, self.num_nodes))
+        value = -scale.index_select(0, source) * weight * scale.index_select(0, target)
+        return SparseMatrix(self.pattern, value, self.symmetric)
+
+    def _mixhop(self, dtype: torch.dtype) -> SparseMatrix:
+        pattern, value = self.with_loops, self.weight_with_loops(dtype)
+        scale = _inverse_sqrt(_sum_by(value, pattern.row, self.num_nodes))
+        value = scale.index_select(0, pattern.column) * value * scale.index_select(0, pattern.row)
+        return SparseMatrix(pattern, value, self.symmetric)
 
     def weights(self, dtype: torch.dtype) -> Tensor:
         """Weight of each edge, shape (e): one where they have none."""
@@ -198,8 +217,8 @@ class Adjacency:
         if not self.weighted:
             return torch.ones(self.num_nodes, dtype=dtype, device=self.source.device)
         weight = self.weights(dtype) * self.is_loop
-        has_loop = sum_by((weight.detach() != 0).int(), self.target, self.num_nodes) > 0
-        own = sum_by(weight, self.target, self.num_nodes)
+        has_loop = _sum_by((weight.detach() != 0).int(), self.target, self.num_nodes) > 0
+        own = _sum_by(weight, self.target, self.num_nodes)
         return torch.where(has_loop, own, torch.ones_like(own))
 
     @cached
@@ -318,3 +337,63 @@ def check_edge_index(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | N
                 f"edge_index names node {low if low < 0 else high}, "
                 f"but x has {num_nodes} rows, numbered 0 to {num_nodes - 1}."
             )
+
+
+def _sum_by(value: Tensor, index: Tensor, size: int) -> Tensor:
+    """Sum the values that share an index."""
+    return value.new_zeros(size).index_add(0, index, value)
+
+
+def _inverse_sqrt(degree: Tensor) -> Tensor:
+    """degree^(-1/2), and zero for a degree of zero."""
+    safe = torch.where(degree > 0, degree, torch.ones_like(degree))
+    return torch.where(degree > 0, safe.rsqrt(), torch.zeros_like(degree))
+
+
+def chebyshev_by_kernels(
+    row_ptr: Tensor, column: Tensor, row: Tensor, weight: Tensor | None
+) -> Tensor:
+    """The values of -D^(-1/2) A D^(-1/2), for edges that go both ways; loops have zero."""
+    rows, entries = row_ptr.numel() - 1, column.numel()
+    scale, value = (column.new_empty(n, dtype=torch.float32) for n in (rows, entries))
+    grid, sizes = blocks_over(rows, BLOCK)
+    _scale_kernel[grid](row_ptr, column, weight, scale, rows, **sizes)
+    grid, sizes = blocks_over(entries, BLOCK)
+    _value_kernel[grid](column, row, weight, scale, value, entries, **sizes)
+    return value
+
+
+if triton is not None:
+
+    @triton.jit
+    def _scale_kernel(row_ptr, column, weight, scale, rows, BLOCK: tl.constexpr):
+        """1 / sqrt(d_i), where d_i counts the edges into each row that are no loops."""
+        row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        live = row < rows
+        start = tl.load(row_ptr + row, mask=live, other=0)
+        end = tl.load(row_ptr + row + 1, mask=live, other=0)
+        degree = tl.zeros((BLOCK,), tl.float32)
+        for j in range(0, tl.max((end - start).to(tl.int32), axis=0)):
+            entry = start + j
+            here = entry < end
+            here = here & (tl.load(column + entry, mask=here, other=0) != row)
+            if weight is None:
+                degree += here.to(tl.float32)
+            else:
+                degree += tl.load(weight + entry, mask=here, other=0.0).to(tl.float32)
+        found = 1.0 / tl.sqrt_rn(tl.where(degree > 0, degree, 1.0))
+        tl.store(scale + row, tl.where(degree > 0, found, 0.0), mask=live)
+
+    @triton.jit
+    def _value_kernel(column, row, weight, scale, value, entries, BLOCK: tl.constexpr):
+        """-s_i w_ij s_j, and zero for loops, which padding is too."""
+        entry = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = entry < entries
+        source = tl.load(column + entry, mask=inside, other=0)
+        target = tl.load(row + entry, mask=inside, other=0)
+        here = inside & (source != target)
+        found = -tl.load(scale + source, mask=here, other=0.0)
+        if weight is not None:
+            found *= tl.load(weight + entry, mask=here, other=0.0).to(tl.float32)
+        found *= tl.load(scale + target, mask=here, other=0.0)
+        tl.store(value + entry, tl.where(here, found, 0.0), mask=inside)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from lookhops.ops.dense import scores_beside
-from lookhops.ops.gpu import can_run_on, tl, triton
+from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
 from lookhops.ops.merge import merge
 from lookhops.ops.product import SparseMatrix
 from lookhops.ops.recurrences import Recurrence, chebyshev, polynomial_sum
@@ -102,10 +102,9 @@ class Anchors:
             activation: :math:`\sigma`, a name in :data:`ACTIVATIONS`.
         """
         if bias is not None and score_fits(self.matrix, self.z, theta, activation):
-            by_chebyshev = self.recurrence is chebyshev
-            z, found = score_by_kernels(
-                by_chebyshev, self.matrix, self.z, self.offset, theta, bias, activation
-            )
+            how = self.recurrence is chebyshev, activation, self.matrix.value
+            given = self.z, self.offset, theta, bias, *how
+            z, found = _Scores.apply(*given, *self.matrix.entries())
             return found, replace(self, z=z)
         theta = theta.to(self.z.dtype)
         z, terms = scores_beside(self.z, theta)
@@ -126,24 +125,6 @@ def score_fits(matrix: SparseMatrix, z: Tensor, theta: Tensor, activation: str) 
     few = 2 <= theta.shape[-2] <= 9 and z.shape[-1] <= 256
     known = activation in KERNEL_ACTIVATIONS
     return alike and few and known and not learns
-
-
-def score_by_kernels(
-    chebyshev: bool,
-    matrix: SparseMatrix,
-    z: Tensor,
-    offset: Tensor | None,
-    theta: Tensor,
-    bias: Tensor,
-    activation: str,
-) -> tuple[Tensor, Tensor]:
-    """z again, and the activated scores, shape (..., n); without ``chebyshev`` hops are powers.
-
-    What is computed from this z has its gradient added where that of the scores is computed.
-    """
-    return _Scores.apply(
-        z, offset, theta, bias, chebyshev, activation, matrix.value, *matrix.entries()
-    )
 
 
 class _Scores(torch.autograd.Function):
@@ -217,7 +198,7 @@ class _Scores(torch.autograd.Function):
 def _launch_hop(matrix, x, term, before, bias, out, each, scale, activation, own=(None, None)):
     """Write scale A x, plus a term, less what was before, to ``out``; see the kernel."""
     rows = out.numel()
-    grid, sizes = (triton.cdiv(rows, BLOCK),), {"BLOCK": BLOCK, "num_warps": 4}
+    grid, sizes = blocks_over(rows, BLOCK)
     how = {"SCALE": scale, "ACTIVATION": KERNEL_ACTIVATIONS.index(activation)}
     _score_hop_kernel[grid](*matrix, x, term, before, bias, *own, out, rows, each, **how, **sizes)
 

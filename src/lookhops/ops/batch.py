@@ -66,11 +66,6 @@ class EdgeInputs:
     place: Tensor | None = None
     symmetric: bool = False
 
-    @property
-    def count(self) -> int:
-        """How many edges the adjacency has."""
-        return self.columns[..., 0].numel() if self.place is None else self.place.numel()
-
 
 @dataclass(frozen=True, eq=False)
 class WholeInputs:
@@ -118,10 +113,8 @@ class GraphBatch:
             random draws follow; none numbers the nodes of each slice from 0.
         whole: Inputs of the readings of whole graphs, which pooling leaves alone; or none.
         edges: Features of the edges with which the batch began, or none.
-        edge_from: Which of those each edge of this batch is; none means that they are the same, or
-            that ``edge_now`` says it.
-        edge_now: Where edges were merged, the edge of this batch into which each of those went, -1
-            for none.
+        edge_now: The edge of this batch into which each of those went, -1 for none; none means that
+            they are the same.
         largest: The most nodes that a graph has, where the caller knows it, else 0.
         near_ties: Whether nodes that are the largest but for rounding share the gradient of a
             maximum, as an explanation wants it; else those that are equal to the last bit do.
@@ -139,7 +132,6 @@ class GraphBatch:
     place: Tensor | None = None
     whole: WholeInputs | None = None
     edges: EdgeInputs | None = None
-    edge_from: Tensor | None = None
     edge_now: Tensor | None = None
     largest: int = 0
     near_ties: bool = False
@@ -210,8 +202,6 @@ class GraphBatch:
 
     def _of_edges_now(self, values: Tensor) -> Tensor:
         """Values of the edges with which the batch began, as means over those of each edge now."""
-        if self.edge_from is not None:
-            return values.index_select(0, self.edge_from)
         if self.edge_now is None:
             return values
         size = self.adjacency.num_edges
@@ -229,9 +219,9 @@ class GraphBatch:
         present = by.adjacency.present if masked else None
         batch = replace(batch, adjacency=by.adjacency, edge_alive=present, extent=by.extent)
         if by.edge_cluster is None:  # new edges, which have no features
-            batch = replace(batch, edges=None, edge_from=None, edge_now=None)
+            batch = replace(batch, edges=None, edge_now=None)
         elif self.edges is not None:
-            batch = replace(batch, edge_from=None, edge_now=self._edges_went(by.edge_cluster))
+            batch = replace(batch, edge_now=self._edges_went(by.edge_cluster))
         if masked:
             return replace(batch, alive=by.node)
         if by.adjacency.num_nodes < self.adjacency.num_nodes:  # of the nodes that stay alone
@@ -244,17 +234,13 @@ class GraphBatch:
         if masked:
             adjacency = self.adjacency.masked(edge)
             return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
-        kept, stay = self.rows(node), edge.nonzero().flatten()
-        edge_from, edge_now = self.edge_from, self.edge_now
-        if edge_now is not None:
+        kept, stay, edge_now = self.rows(node), edge.nonzero().flatten(), None
+        if self.edges is not None:
             edge_now = self._edges_went(torch.where(edge, edge.cumsum(0) - 1, -1))
-        elif self.edges is not None:
-            edge_from = stay if edge_from is None else edge_from.index_select(0, stay)
         return replace(
             self,
             x=self.x.index_select(0, kept),
             adjacency=self.adjacency.compacted(node, edge, kept, stay),
-            edge_from=edge_from,
             edge_now=edge_now,
             **self._of_nodes(node, kept),
         )
@@ -276,14 +262,9 @@ class GraphBatch:
 
     def _edges_went(self, number: Tensor) -> Tensor:
         """Where the edges with which the batch began are, given where those of this batch went."""
-        now = self.edge_now
-        if self.edge_from is not None:
-            assert self.edges is not None
-            now = number.new_full((self.edges.count,), -1)
-            now[self.edge_from] = torch.arange(len(number), device=now.device, dtype=now.dtype)
-        if now is None:
+        if self.edge_now is None:
             return number
-        return torch.cat((number, number.new_full((1,), -1)))[now]  # -1 is the last
+        return torch.cat((number, number.new_full((1,), -1)))[self.edge_now]  # -1 is the last
 
 
 @dataclass(frozen=True, eq=False)

@@ -183,23 +183,9 @@ def _product(a: Tensor, b: Tensor, pieces: int, block: int, stages: int) -> Tens
     out = torch.empty(slices * pieces, rows, columns, dtype=a.dtype, device=a.device)
     tiles = triton.cdiv(rows, ROWS) * triton.cdiv(columns, block)
     each = triton.cdiv(triton.cdiv(length, TERMS), pieces) * TERMS
-    _product_kernel[(tiles, pieces, slices)](
-        a,
-        b,
-        out,
-        rows,
-        columns,
-        length,
-        each,
-        *a.stride(),
-        *b.stride(),
-        ROWS=ROWS,
-        COLUMNS=block,
-        TERMS=TERMS,
-        ALONG_SUMS=a.stride(2) == 1,
-        num_warps=WARPS,
-        num_stages=stages,
-    )
+    sizes = {"ROWS": ROWS, "COLUMNS": block, "TERMS": TERMS, "ALONG_SUMS": a.stride(2) == 1}
+    given = (a, b, out, rows, columns, length, each, *a.stride(), *b.stride())
+    _product_kernel[(tiles, pieces, slices)](*given, **sizes, num_warps=WARPS, num_stages=stages)
     return out
 
 

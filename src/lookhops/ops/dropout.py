@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.hashing import GAMMA, GOLDEN, MIX_1, MIX_2, mix_, signed
-from lookhops.ops.gpu import can_run_on, tl, triton
+from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
 
 DRAWS = 1 << 16  # values that a draw of 16 bits can take
 BLOCK = 1024  # elements a program takes
@@ -104,28 +104,13 @@ class Dropout(torch.autograd.Function):
 
 def _launch(x, key, layer, place, threshold, scale):
     x = x.contiguous()
-    out = torch.empty_like(x)
-    each = isinstance(threshold, torch.Tensor)
-    _dropout_kernel[(triton.cdiv(x.numel(), BLOCK),)](
-        x,
-        key,
-        place,
-        out,
-        threshold.contiguous() if each else key,
-        scale.contiguous() if each else key,
-        x.numel(),
-        x.shape[-1],
-        x.shape[-2],
-        1.0 if each else scale,
-        layer,
-        0 if each else threshold,
-        EACH=each,
-        GAMMA=GAMMA,
-        MIX_1=MIX_1,
-        MIX_2=MIX_2,
-        BLOCK=BLOCK,
-        num_warps=4,
-    )
+    out, each = torch.empty_like(x), isinstance(threshold, Tensor)
+    rates = (threshold.contiguous(), scale.contiguous()) if each else (key, key)
+    counts = x.numel(), x.shape[-1], x.shape[-2]
+    numbers = (1.0, layer, 0) if each else (scale, layer, threshold)
+    constants = {"EACH": each, "GAMMA": GAMMA, "MIX_1": MIX_1, "MIX_2": MIX_2}
+    grid, sizes = blocks_over(x.numel(), BLOCK)
+    _dropout_kernel[grid](x, key, place, out, *rates, *counts, *numbers, **constants, **sizes)
     return out
 
 

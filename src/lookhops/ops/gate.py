@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.ops.entries import entry_products
 from lookhops.ops.pattern import group
-from lookhops.ops.product import multiply
+from lookhops.ops.product import entry_products, multiply
 
 
 def gate(x: Tensor, score: Tensor, normalize: bool, rows: Tensor | None = None) -> Tensor:

@@ -61,6 +61,11 @@ def can_run_on(x: Tensor) -> bool:
     return x.is_cuda and x.dtype != torch.float64 and available() and x.numel() > 0
 
 
+def blocks_over(count: int, block: int, warps: int = 4) -> tuple[tuple[int, ...], dict[str, int]]:
+    """The grid and the sizes of programs that each take a block of so many."""
+    return (triton.cdiv(count, block),), {"BLOCK": block, "num_warps": warps}
+
+
 def blocks_of(rows: int, channels: int, slices: int = 1) -> tuple[tuple[int, int], dict[str, int]]:
     """The grid and the sizes of programs that each take a block of rows with their channels.
 

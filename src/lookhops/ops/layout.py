@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lookhops.ops.gpu import available, tl, triton
-from lookhops.ops.product import Pattern
+from lookhops.ops.pattern import Pattern
 
 MOST_GRAPHS = 4096  # of a member's batch: one program adds up their sizes
 BLOCK = 256  # slots, or edges, that a program takes
@@ -71,11 +71,7 @@ def lay_out(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:
         edges: Places for the edges of all members.
     """
     if index.is_cuda and available() and 0 < index.shape[1] <= MOST_GRAPHS:
-        given = (tables.node_ptr, tables.row_ptr, tables.source, tables.first_node)
-        made = lay_out_by_kernels(index, *given, nodes, edges)
-        node, place, alive, graph, segments, row_ptr, column, row, edge = made
-        pattern = Pattern(row_ptr, column, row=row)
-        return Layout(node, place, alive, graph, segments, pattern, edge)
+        return lay_out_by_kernels(index, tables, nodes, edges)
     return lay_out_plainly(index, tables, nodes, edges)
 
 
@@ -121,18 +117,10 @@ def _edges(tables: Tables, node: Tensor, alive: Tensor, room: int) -> tuple[Patt
     return Pattern(row_ptr.int(), column.int(), row=row.int()), edge
 
 
-def lay_out_by_kernels(
-    index: Tensor,
-    node_ptr: Tensor,
-    row_ptr: Tensor,
-    source: Tensor,
-    first_node: Tensor | None,
-    nodes: int,
-    edges: int,
-) -> tuple[Tensor, ...]:
-    """Node, place, alive, graph, segments; offsets, columns, rows and numbers of the edges."""
+def lay_out_by_kernels(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:
+    """:func:`lay_out` in three launches."""
     members, size = index.shape
-    slots = members * nodes
+    slots, first_node = members * nodes, tables.first_node
 
     def new(*shape: int, dtype: torch.dtype = torch.long) -> Tensor:
         return torch.empty(*shape, dtype=dtype, device=index.device)
@@ -141,29 +129,24 @@ def lay_out_by_kernels(
     place = node if first_node is None else new(slots)
     alive = new(slots, dtype=torch.bool)
     shifts, totals = new(3, members * size), new(members)
-    new_ptr, column, row = (new(n, dtype=torch.int) for n in (slots + 1, edges, edges))
+    row_ptr, column, row = (new(n, dtype=torch.int) for n in (slots + 1, edges, edges))
     edge = new(edges)
-    tables, found = (node_ptr, row_ptr, first_node), (segments, shifts, totals)
+    given, found = (tables.node_ptr, tables.row_ptr, first_node), (segments, shifts, totals)
     sizes = {"SIZE": triton.next_power_of_2(size), "num_warps": 4}
-    _graphs_kernel[(members,)](
-        index.contiguous(), *tables, *found, members * size, size, nodes, **sizes
-    )
-    out = (node, None if first_node is None else place, alive, graph, new_ptr)
-    sizes = {"STEPS": size.bit_length(), "BLOCK": BLOCK, "num_warps": 4}
+    counts = members * size, size, nodes
+    _graphs_kernel[(members,)](index.contiguous(), *given, *found, *counts, **sizes)
+    out = (node, None if first_node is None else place, alive, graph, row_ptr)
+    sizes = {"BLOCK": BLOCK, "num_warps": 4}
+    steps, power = size.bit_length(), triton.next_power_of_2(members)
     _slots_kernel[members, triton.cdiv(nodes, BLOCK)](
-        *found,
-        row_ptr,
-        *out,
-        members,
-        size,
-        nodes,
-        MEMBERS=triton.next_power_of_2(members),
-        **sizes,
+        *found, tables.row_ptr, *out, members, size, nodes, STEPS=steps, MEMBERS=power, **sizes
     )
-    given = (new_ptr, row_ptr, source, node, column, row, edge)
-    sizes = {"STEPS": slots.bit_length(), "BLOCK": BLOCK, "num_warps": 4}
-    _places_kernel[(triton.cdiv(edges, BLOCK),)](*given, slots, edges, **sizes)
-    return node, place, alive, graph, segments, new_ptr, column, row, edge
+    where, steps = (row_ptr, tables.row_ptr, tables.source, node), slots.bit_length()
+    _places_kernel[(triton.cdiv(edges, BLOCK),)](
+        *where, column, row, edge, slots, edges, STEPS=steps, **sizes
+    )
+    pattern = Pattern(row_ptr, column, row=row)
+    return Layout(node, place, alive, graph, segments, pattern, edge)
 
 
 if triton is not None:

@@ -61,22 +61,15 @@ class Merging:
         if not self.waits:
             return activate(batch, score, normalize)
         assert isinstance(anchors, Anchors)
-        z, (start, end), matrix = anchors.z, batch.bounds, anchors.matrix
+        z, matrix, graphs = anchors.z, anchors.matrix, (self.alive, batch.alive, *batch.bounds)
         value = None if matrix.value is None else matrix.value.to(z.dtype)
         row_ptr, column, row_ptr_t, column_t, order = matrix.entries()
         value_t = value if value is None or order is None else value.index_select(0, order)
-        x, read = LightLayer.apply(
-            z,
-            self.weight.to(z.dtype),
-            self.bias.to(z.dtype),
-            anchors.offset,
-            None if score is None else score.flatten(),
-            2 if anchors.recurrence is chebyshev else 1,
-            normalize,
-            (self.alive, batch.alive, start, end),
-            *(row_ptr, column, value),
-            *(row_ptr_t, column_t, value_t),
-        )
+        entries = (row_ptr, column, value, row_ptr_t, column_t, value_t)
+        weight, bias = self.weight.to(z.dtype), self.bias.to(z.dtype)
+        flat = None if score is None else score.flatten()
+        how = 2 if anchors.recurrence is chebyshev else 1, normalize, graphs
+        x, read = LightLayer.apply(z, weight, bias, anchors.offset, flat, *how, *entries)
         return batch.with_x(x), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
 
 
@@ -131,14 +124,10 @@ class LightLayer(torch.autograd.Function):
         parts = z.new_empty(start.numel(), k + 3, z.shape[-1], dtype=torch.float32)
         given = (*ctx.entries[3:], z, weight, offset, score, alive, kept, start, end)
         given = (*given, merged, read, grad_read, ties, nodes, grad_x)
+        into = (grad_z, hops, grad_score, parts)
         grid, counts, sizes = _programs(z, weight, start.numel())
         light_backward_kernel[grid](
-            *given,
-            *(grad_z, hops, grad_score, parts),
-            *counts,
-            CHEBYSHEV=ctx.order == 2,
-            NORMALIZE=ctx.normalize,
-            **sizes,
+            *given, *into, *counts, CHEBYSHEV=ctx.order == 2, NORMALIZE=ctx.normalize, **sizes
         )
         of_bias, of_weight, of_offset = (one.to(weight.dtype) for one in add_up(parts, weight))
         grads = (grad_z, of_weight, of_bias, None if offset is None else of_offset, grad_score)

@@ -9,10 +9,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lookhops.ops.entries import entry_products, launch_entries
 from lookhops.ops.gpu import ROWS as HOP_ROWS
 from lookhops.ops.gpu import available, tl, triton
-from lookhops.ops.product import SparseMatrix, as_matrix, launch_hop, multiply
+from lookhops.ops.product import (
+    CSR,
+    SparseMatrix,
+    as_matrix,
+    entry_products,
+    launch_entries,
+    launch_hop,
+    multiply,
+)
 from lookhops.ops.recurrences import (
     Recurrence,
     alternate_sums,
@@ -33,6 +40,21 @@ PROGRAMS = 4096  # about: two of the gradient for each place that an H200 has fo
 MOST_BLOCKS = 4  # that a program takes: neighbours that lie close are then asked for once
 FEWEST_SUMS, MOST_SUMS = 3, 16  # blocks whose sums a program of the gradient adds up
 PARTS, PART_CHANNELS = 256, 32  # of the programs' sums that are added up at once
+
+
+class Merged(NamedTuple):
+    """What a merge along a recurrence gives.
+
+    Args:
+        total: The merge itself.
+        sums: Sums over nodes that a backward pass wants beside it, where they were asked for: of
+            x, of every :math:`T_j x` times another tensor, and of the total.
+        hops: The hops :math:`T_1 x` to :math:`T_{k-1} x`, where they were asked for.
+    """
+
+    total: Tensor
+    sums: tuple[Tensor, Tensor, Tensor] | None
+    hops: Sequence[Tensor]
 
 
 def merge(
@@ -61,9 +83,8 @@ def merge(
         z, offset = z + offset.to(z.dtype).unsqueeze(-2), None
     value = None if matrix.value is None else matrix.value.to(z.dtype)
     if not torch.is_grad_enabled() and not torch.compiler.is_compiling():
-        pattern = matrix.pattern
-        where = pattern.row_ptr, pattern.column, value
-        return merge_hops(recurrence, *where, z, weight, bias, offset=offset).total
+        csr = matrix.pattern.row_ptr, matrix.pattern.column, value
+        return merge_hops(recurrence, csr, z, weight, bias, offset=offset).total
     return _Merge.apply(z, weight, bias, offset, value, recurrence, *matrix.entries())
 
 
@@ -75,47 +96,35 @@ class _Merge(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, z, weight, bias, offset, value, recurrence, *entries):
-        learns = ctx.needs_input_grad[4]
-        row_ptr, column = entries[:2]
-        merged = merge_hops(
-            recurrence, row_ptr, column, value, z, weight, bias, offset=offset, keep=learns
-        )
-        ctx.save_for_backward(z, weight, offset, value, *entries, *merged.hops)
+        csr, keep = (*entries[:2], value), ctx.needs_input_grad[4]
+        merged = merge_hops(recurrence, csr, z, weight, bias, offset=offset, keep=keep)
+        hops = merged.hops if keep else ()
+        ctx.save_for_backward(z, weight, offset, value, *entries, *hops)
         ctx.recurrence = recurrence
         return merged.total
 
     @staticmethod
     def backward(ctx, grad):
-        z, weight, offset, value, row_ptr, column, row_ptr_t, column_t, order = ctx.saved_tensors[
-            :9
-        ]
-        hops, learns = ctx.saved_tensors[9:], ctx.needs_input_grad[4]
+        z, weight, offset, value, *entries = ctx.saved_tensors
+        (row_ptr, column, row_ptr_t, column_t, order), hops = entries[:5], entries[5:]
+        recurrence, learns = ctx.recurrence, ctx.needs_input_grad[4]
         if learns and torch.is_grad_enabled():  # a second derivative is wanted: through them too
-            hops = merge_hops(
-                ctx.recurrence, row_ptr, column, value, z, weight, offset=offset, keep=True
-            ).hops
+            csr = row_ptr, column, value
+            hops = merge_hops(recurrence, csr, z, weight, offset=offset, keep=True).hops
         value_t = value if value is None or order is None else value.index_select(0, order)
-        grad = grad.contiguous()
-        merged = merge_hops(
-            ctx.recurrence,
-            row_ptr_t,
-            column_t,
-            value_t,
-            grad,
-            weight,
-            other=z,
-            offset=offset,
-            keep=learns,
+        csr, grad = (row_ptr_t, column_t, value_t), grad.contiguous()
+        total, sums, grad_hops = merge_hops(
+            recurrence, csr, grad, weight, other=z, offset=offset, keep=learns
         )
         grad_value = None
         if learns:
-            left, right = (grad, *merged.hops), (z, *hops)
-            grad_value = merge_entries(ctx.recurrence, row_ptr, column, left, right, weight, offset)
-        assert merged.sums is not None
-        grad_bias, grad_weight, grad_offset = (one.to(weight.dtype) for one in merged.sums)
+            left, right = (grad, *grad_hops), (z, *hops)
+            grad_value = merge_entries(recurrence, row_ptr, column, left, right, weight, offset)
+        assert sums is not None
+        grad_bias, grad_weight, grad_offset = (one.to(weight.dtype) for one in sums)
         vector = (*weight.shape[:-2], weight.shape[-1])
         return (
-            merged.total,
+            total,
             grad_weight.sum_to_size(weight.shape),
             grad_bias.sum_to_size(vector),
             None if offset is None else grad_offset.sum_to_size(vector),
@@ -124,26 +133,9 @@ class _Merge(torch.autograd.Function):
         )
 
 
-class Merged(NamedTuple):
-    """What a merge along a recurrence gives.
-
-    Args:
-        total: The merge itself.
-        sums: Sums over nodes that a backward pass wants beside it, where they were asked for: of
-            x, of every :math:`T_j x` times another tensor, and of the total.
-        hops: The hops :math:`T_1 x` to :math:`T_{k-1} x`, where they were asked for.
-    """
-
-    total: Tensor
-    sums: tuple[Tensor, Tensor, Tensor] | None
-    hops: Sequence[Tensor]
-
-
 def merge_hops(
     recurrence: Recurrence,
-    row_ptr: Tensor,
-    column: Tensor,
-    value: Tensor | None,
+    csr: CSR,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -153,16 +145,14 @@ def merge_hops(
 ) -> Merged:
     r"""Run a recurrence from ``x`` and merge it on the way, without gradient.
 
-    Never more than two hops are alive, unless ``keep`` wants them. Returns
+    Never more than two hops are alive, unless ``keep`` wants them. Gives
     :math:`\sum_j T_j x \odot w^j + b` and, where ``other`` is given, what a backward pass wants
     beside it: the sums over nodes of :math:`x`, of every :math:`T_j x \odot` ``other``, and of the
     result, shapes :math:`(\ldots, d')`, :math:`(\ldots, k + 1, d')` and :math:`(\ldots, d')`. The
     ``offset`` is added to every row of ``x``, or of ``other`` where there is one.
     """
     if x.is_cuda and merge_fits(x, weight):
-        order = 2.0 if recurrence is chebyshev else 1.0
-        found = merge_by_kernel(order, row_ptr, column, value, x, weight, bias, other, offset)
-        return Merged(*found[:2], found[2].unbind(0) if keep else ())
+        return merge_by_kernel(recurrence, csr, x, weight, bias, other, offset)
     if offset is not None and other is not None:
         other = other + offset.unsqueeze(-2)
     elif offset is not None:
@@ -172,8 +162,8 @@ def merge_hops(
     hops: list[Tensor] = []
 
     def step(x: Tensor) -> Tensor:
-        flat, restore = as_matrix(x, row_ptr.numel() - 1)
-        return restore(multiply(row_ptr, column, value, flat))
+        flat, restore = as_matrix(x, csr[0].numel() - 1)
+        return restore(multiply(*csr, flat))
 
     for part, hop in zip(weight.unbind(-2), recurrence(step, x, weight.shape[-2] - 1), strict=True):
         part = part.unsqueeze(-2)
@@ -193,10 +183,10 @@ def merge_hops(
     assert total is not None
     if other is None:
         return Merged(total, None, hops[1:-1])
-    own, *products = sums
+    of_x, *products = sums
     # Without an offset the sum of the result is not needed.
-    of_total = torch.zeros_like(own) if offset is None else total.sum(-2)
-    return Merged(total, (own, torch.stack(products, dim=-2), of_total), hops[1:-1])
+    of_total = torch.zeros_like(of_x) if offset is None else total.sum(-2)
+    return Merged(total, (of_x, torch.stack(products, dim=-2), of_total), hops[1:-1])
 
 
 def merge_entries(
@@ -229,8 +219,7 @@ def merge_entries(
     if k == 0:
         return weight.new_zeros(column.numel())
     if right[0].is_cuda and merge_fits(right[0], weight):
-        order, weight = 2.0 if recurrence is chebyshev else 1.0, alternate_sums(recurrence, weight)
-        return merge_entries_by_kernel(order, row_ptr, column, left, right, weight, offset)
+        return merge_entries_by_kernel(recurrence, row_ptr, column, left, right, weight, offset)
     if offset is not None:
         right = (right[0] + offset.to(right[0].dtype).unsqueeze(-2), *right[1:])
     factors, size = entry_factors(recurrence, weight), row_ptr.numel() - 1
@@ -252,19 +241,17 @@ def _node_sums(x: Tensor, other: Tensor, with_own: bool) -> list[Tensor]:
     second = torch.is_grad_enabled()  # a second derivative is wanted, which the kernel has not
     fits = on_cpu and x.dim() == 2 and x.shape == other.shape
     if second or torch.compiler.is_compiling() or not fits:
-        own = [x.sum(-2)] if with_own else []
-        return [*own, (x * other).sum(-2)]
+        return [*([x.sum(-2)] if with_own else []), (x * other).sum(-2)]
     mean, one, weight = x.new_zeros(len(x), 1), x.new_ones(len(x), 1), x.new_ones(x.shape[1])
-    _, products, own_sum = torch.ops.aten.native_layer_norm_backward(
+    _, products, of_x = torch.ops.aten.native_layer_norm_backward(
         x, other, x.shape[1:], mean, one, weight, weight, [False, True, with_own]
     )
-    return [own_sum, products] if with_own else [products]
+    return [of_x, products] if with_own else [products]
 
 
 def merge_fits(x: Tensor, weight: Tensor) -> bool:
     """Whether the kernel can take these tensors: one slice of weights for each block of rows."""
-    slices = weight.shape[:-2].numel()
-    rows = x.shape[:-1].numel()
+    slices, rows = weight.shape[:-2].numel(), x.shape[:-1].numel()
     return (
         available()
         and 2 <= weight.shape[-2] <= 9
@@ -277,22 +264,20 @@ def merge_fits(x: Tensor, weight: Tensor) -> bool:
 
 
 def merge_by_kernel(
-    order: float,
-    row_ptr: Tensor,
-    column: Tensor,
-    value: Tensor | None,
+    recurrence: Recurrence,
+    csr: CSR,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     other: Tensor | None,
     offset: Tensor | None,
-) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None, Tensor]:
-    """Total, sums and hops of ``merge_hops``; ``order`` is 2 for Chebyshev's hops, 1 for powers."""
+) -> Merged:
+    """:func:`merge_hops` in a launch a hop."""
     shape, (count, channels) = x.shape, weight.shape[-2:]
     flat = x.reshape(-1, channels)
     rows, slices = flat.shape[0], weight.shape[:-2].numel()
     shift = offset if other is None else None
-    hops = _hops_but_the_last(order, row_ptr, column, value, flat, count - 2, shift, slices)
+    hops = _hops_but_the_last(recurrence, csr, flat, count - 2, shift, slices)
     total = torch.empty_like(flat)
     # Sums over nodes are taken a program: those of several blocks of rows leave less to add up.
     block, fewest, most = ROWS, 1, MOST_BLOCKS
@@ -302,36 +287,19 @@ def merge_by_kernel(
     programs = triton.cdiv(rows // slices, block * blocks)  # of one slice
     parts = None
     if other is not None:
-        shape_of_parts = (slices * programs, count + 2, channels)
-        parts = torch.empty(shape_of_parts, dtype=torch.float32, device=x.device)
-    given = (weight, bias, other, offset)
-    _merge_kernel[(slices * programs,)](
-        row_ptr,
-        column,
-        value,
-        flat,
-        hops if count > 2 else None,
-        *(None if one is None else one.contiguous() for one in given),
-        total,
-        parts,
-        rows,
-        rows // slices,
-        programs,
-        blocks,
-        channels,
-        K=count - 1,
-        CHEBYSHEV=order == 2,
-        ROWS=block,
-        CHANNELS=triton.next_power_of_2(channels),
-        num_warps=WARPS,
-        num_stages=1,
-    )
+        parts = x.new_empty(slices * programs, count + 2, channels, dtype=torch.float32)
+    given = (None if t is None else t.contiguous() for t in (weight, bias, other, offset))
+    counts = rows, rows // slices, programs, blocks, channels
+    sizes = {"ROWS": block, "CHANNELS": triton.next_power_of_2(channels), "num_warps": WARPS}
+    hop = {"K": count - 1, "CHEBYSHEV": recurrence is chebyshev}
+    tensors = (*csr, flat, hops if count > 2 else None, *given, total, parts)
+    _merge_kernel[(slices * programs,)](*tensors, *counts, **hop, **sizes, num_stages=1)
     sums = None if parts is None else add_up(parts, weight)
-    return total.view(shape), sums, hops.view(-1, *shape)
+    return Merged(total.view(shape), sums, hops.view(-1, *shape).unbind(0))
 
 
 def merge_entries_by_kernel(
-    order: float,
+    recurrence: Recurrence,
     row_ptr: Tensor,
     column: Tensor,
     left: Sequence[Tensor],
@@ -339,9 +307,10 @@ def merge_entries_by_kernel(
     weight: Tensor,
     offset: Tensor | None,
 ) -> Tensor:
-    """As the plain one; ``order`` is 2 for Chebyshev's recurrence, whose weights are summed up."""
+    """:func:`merge_entries` in a launch a hop."""
     out = torch.zeros(column.numel(), dtype=torch.float32, device=weight.device)
-    weight, k = weight.contiguous(), weight.shape[-2] - 1
+    weight, k = alternate_sums(recurrence, weight).contiguous(), weight.shape[-2] - 1
+    order = 2.0 if recurrence is chebyshev else 1.0
     for b in range(k):
         shift = offset if b == 0 else None
         launch_entries(
@@ -355,41 +324,27 @@ def add_up(parts: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     stack, (count, channels) = weight.shape[:-2], weight.shape[-2:]
     slices = stack.numel()
     shapes = (*stack, channels), (*stack, count, channels), (*stack, channels)
-    own, products, of_total = (
-        torch.empty(s, dtype=parts.dtype, device=parts.device) for s in shapes
-    )
+    of_x, products, of_total = (parts.new_empty(shape) for shape in shapes)
+    counts = len(parts) // slices, count, channels
+    sizes = {"PARTS": PARTS, "CHANNELS": PART_CHANNELS, "num_warps": 8}
     _add_up_kernel[slices, count + 2, triton.cdiv(channels, PART_CHANNELS)](
-        parts,
-        own,
-        products,
-        of_total,
-        len(parts) // slices,
-        count,
-        channels,
-        PARTS=PARTS,
-        CHANNELS=PART_CHANNELS,
-        num_warps=8,
+        parts, of_x, products, of_total, *counts, **sizes
     )
-    return own, products, of_total
+    return of_x, products, of_total
 
 
 def _hops_but_the_last(
-    order: float,
-    row_ptr: Tensor,
-    column: Tensor,
-    value: Tensor | None,
-    x: Tensor,
-    count: int,
-    offset: Tensor | None,
-    slices: int,
+    recurrence: Recurrence, csr: CSR, x: Tensor, count: int, offset: Tensor | None, slices: int
 ) -> Tensor:
     """T_1 x to T_count x, written out; the hop after them is merged where it is computed."""
-    hops = torch.empty(max(count, 0), *x.shape, dtype=x.dtype, device=x.device)
+    hops = x.new_empty(max(count, 0), *x.shape)
     for j in range(count):  # hops[j] = T_{j+1} x
         last = x if j == 0 else hops[j - 1]
-        before = None if order == 1 or j == 0 else x if j == 1 else hops[j - 2]
+        before = None
+        if recurrence is chebyshev and j > 0:
+            before = x if j == 1 else hops[j - 2]
         shifts = offset if j == 0 else None, offset if j == 1 else None
-        launch_hop(row_ptr, column, value, last, before, hops[j], *shifts, slices)
+        launch_hop(csr, last, before, hops[j], *shifts, slices)
     return hops
 
 

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.batch import GraphBatch
-from lookhops.ops.cached import cached
 from lookhops.ops.clusters import links_between, product
 from lookhops.ops.gpu import can_run_on, tl, triton
-from lookhops.ops.pattern import Pattern
+from lookhops.ops.pattern import Pattern, cached
 from lookhops.ops.product import SparseMatrix
 
 BLOCK = 128  # rows whose entries a program writes one after the other

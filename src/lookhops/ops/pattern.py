@@ -3,17 +3,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.graphs.indexing import counts_of, segment_of, to_offsets
-from lookhops.ops.cached import cached
-from lookhops.ops.gpu import can_run_on, tl, triton
+from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
 
+Value = TypeVar("Value")
 #: So few elements are sorted faster than SciPy is called.
 FEW = 1 << 12
 BLOCK = 256  # entries that a program takes
+
+
+class cached(Generic[Value]):
+    """As :func:`functools.cached_property`, for tensors that are kept across calls of a layer.
+
+    ``cached_property`` takes a lock before Python 3.12, which ``torch.compile`` cannot follow. And
+    a tensor that was first computed in inference mode could never be used in training.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self.compute = compute
+        self.name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, owner: object | None, kind: type) -> Value:
+        if owner is None:
+            return self  # type: ignore[return-value]  # asked of the class, for its docstring
+        value = outside_inference(lambda: self.compute(owner))
+        setattr(owner, self.name, value)  # found before this descriptor from now on
+        return value
+
+
+def outside_inference(compute: Callable[[], Value]) -> Value:
+    """What ``compute`` gives, as tensors that training can use too."""
+    if torch.compiler.is_compiling() or not torch.is_inference_mode_enabled():
+        return compute()
+    with torch.inference_mode(False):
+        return compute()
 
 
 class Pattern:
@@ -173,13 +204,9 @@ def mirror(pattern: Pattern) -> Tensor:
 
 def mirror_by_kernel(row_ptr: Tensor, column: Tensor, row: Tensor) -> Tensor:
     """:func:`mirror` in one launch, without a sort."""
-    order = torch.empty_like(column, dtype=torch.int32)
-    entries = column.numel()
-    grid = (triton.cdiv(entries, BLOCK),)
-    rows = row_ptr.numel() - 1
-    _mirror_kernel[grid](
-        row_ptr, column, row, order, entries, rows, BLOCK=BLOCK, num_warps=BLOCK // 32
-    )
+    order, entries = torch.empty_like(column, dtype=torch.int32), column.numel()
+    grid, sizes = blocks_over(entries, BLOCK, warps=BLOCK // 32)
+    _mirror_kernel[grid](row_ptr, column, row, order, entries, row_ptr.numel() - 1, **sizes)
     return order
 
 

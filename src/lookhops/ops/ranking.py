@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lookhops.ops.batch import GraphBatch
-from lookhops.ops.gpu import can_run_on, tl, triton
+from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
 from lookhops.ops.pattern import group
 
 BLOCK = 128  # nodes a program ranks
@@ -125,42 +125,30 @@ def keep_top_by_kernels(
     near: float,
     exact: bool = False,
 ) -> Tensor:
-    """Which nodes are among the ceil(ratio n) best of their graph's n living ones.
+    """:func:`keep_top`, with graphs given by their first nodes and the ones after their last.
 
     A node's rank is the number of nodes of its graph that beat it: counted, nothing is sorted. The
     first pass finds the lowest score that is kept; the second keeps what is not below it, or ranks
-    scores near it as equal where exactly so many are wanted.
-
-    Args:
-        score: Shape (n).
-        size: How large the numbers are from which each was computed; none means the scores.
-        graph: Graph of each node.
-        start: First node of each graph.
-        end: The one after its last.
-        alive: Which nodes count; none means all.
-        ratio: The fraction to keep.
-        near: How far apart scores count as equal, as a share of the graph's largest size.
-        exact: Whether of equal scores only the earlier are kept, to keep no more.
+    scores within the share ``near`` of it as equal where exactly so many are wanted.
     """
     score = score.contiguous()
     keep = torch.empty_like(score, dtype=torch.bool)
-    cut = torch.empty(2, start.numel(), dtype=torch.float32, device=score.device)
-    wanted = torch.empty(start.numel(), dtype=torch.int32, device=score.device)
-    grid = (triton.cdiv(score.numel(), BLOCK),)
-    nodes, sizes = (score, graph, start, end, alive), {"BLOCK": BLOCK, "num_warps": 4}
-    found, count = (*cut.unbind(), wanted), score.numel()
+    low, high = score.new_empty(2, start.numel(), dtype=torch.float32).unbind()
+    cut = low, high, torch.empty_like(start, dtype=torch.int32)
+    nodes, count = (score, graph, start, end, alive), score.numel()
+    grid, sizes = blocks_over(count, BLOCK)
     size = score if size is None else size.contiguous()
-    _cut_kernel[grid](*nodes, size, *found, count, RATIO=float(ratio), NEAR=near, **sizes)
-    _keep_kernel[grid](*nodes, *found, keep, count, EXACT=exact, **sizes)
+    _cut_kernel[grid](*nodes, size, *cut, count, RATIO=float(ratio), NEAR=near, **sizes)
+    _keep_kernel[grid](*nodes, *cut, keep, count, EXACT=exact, **sizes)
     return keep
 
 
 def edges_between_by_kernel(
     source: Tensor, target: Tensor, keep: Tensor, edge_alive: Tensor | None
 ) -> Tensor:
-    """Which edges join two kept nodes, of those that are alive; none means all, shape (e)."""
-    out = torch.empty(source.numel(), dtype=torch.bool, device=source.device)
-    grid, sizes = (triton.cdiv(out.numel(), BLOCK),), {"BLOCK": BLOCK, "num_warps": 4}
+    """:func:`edges_between` in one launch."""
+    out = torch.empty_like(source, dtype=torch.bool)
+    grid, sizes = blocks_over(out.numel(), BLOCK)
     _between_kernel[grid](source, target, keep, edge_alive, out, out.numel(), **sizes)
     return out
 

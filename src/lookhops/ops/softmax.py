@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from lookhops.ops.gpu import can_run_on, tl, triton
+from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
 from lookhops.ops.pattern import Pattern
 from lookhops.ops.product import multiply
 from lookhops.ops.ranking import nearness, ranked
@@ -168,9 +168,9 @@ class Softmax(torch.autograd.Function):
     def forward(ctx, score, row_ptr, counts, value):
         """One kernel over rows; value has no gradient."""
         share = torch.zeros_like(score)
-        grid, sizes = _row_blocks(row_ptr)
-        given = (row_ptr, score.contiguous(), counts, value)
-        _softmax_kernel[grid](*given, share, **sizes)
+        rows, given = row_ptr.numel() - 1, (row_ptr, score.contiguous(), counts, value)
+        grid, sizes = blocks_over(rows, BLOCK, warps=2)
+        _softmax_kernel[grid](*given, share, rows, **sizes)
         ctx.save_for_backward(share, row_ptr)
         return share
 
@@ -178,16 +178,10 @@ class Softmax(torch.autograd.Function):
     def backward(ctx, grad):
         """One kernel over rows."""
         share, row_ptr = ctx.saved_tensors
-        grad_score = torch.zeros_like(share)
-        grid, sizes = _row_blocks(row_ptr)
-        _softmax_backward_kernel[grid](row_ptr, share, grad.contiguous(), grad_score, **sizes)
+        grad_score, rows = torch.zeros_like(share), row_ptr.numel() - 1
+        grid, sizes = blocks_over(rows, BLOCK, warps=2)
+        _softmax_backward_kernel[grid](row_ptr, share, grad.contiguous(), grad_score, rows, **sizes)
         return grad_score, None, None, None
-
-
-def _row_blocks(row_ptr):
-    """The grid and the sizes of programs that each take some rows."""
-    rows = row_ptr.numel() - 1
-    return (triton.cdiv(rows, BLOCK),), {"rows": rows, "BLOCK": BLOCK, "num_warps": 2}
 
 
 class Attention(torch.autograd.Function):
@@ -198,9 +192,9 @@ class Attention(torch.autograd.Function):
         """One kernel over rows."""
         ends = source.contiguous(), target.contiguous()
         share = torch.zeros(pattern.column.numel(), dtype=torch.float32, device=source.device)
-        grid, sizes = _blocks_of(pattern, slope)
+        grid, sizes = blocks_over(pattern.size, BLOCK, warps=2)
         entries = pattern.row_ptr.int(), pattern.column.int()
-        _attend_kernel[grid](*entries, *ends, share, **sizes)
+        _attend_kernel[grid](*entries, *ends, share, pattern.size, SLOPE=slope, **sizes)
         ctx.save_for_backward(*ends, share)
         ctx.pattern, ctx.slope = pattern, slope
         return share
@@ -209,23 +203,16 @@ class Attention(torch.autograd.Function):
     def backward(ctx, grad):
         """One kernel over rows, and one over columns, which adds up what the first one found."""
         source, target, share = ctx.saved_tensors
-        pattern, slope = ctx.pattern, ctx.slope
-        grid, sizes = _blocks_of(pattern, slope)
+        pattern, rows = ctx.pattern, ctx.pattern.size
+        grid, sizes = blocks_over(rows, BLOCK, warps=2)
+        grad_score = torch.empty_like(share)
+        grad_source, grad_target = torch.empty_like(source), torch.empty_like(target)
+        given = (source, target, share, grad.contiguous(), grad_score, grad_target, rows)
         entries = pattern.row_ptr.int(), pattern.column.int()
-        grad_score, grad_target = torch.empty_like(share), torch.empty_like(target)
-        given = (source, target, share, grad.contiguous())
-        _attend_backward_kernel[grid](*entries, *given, grad_score, grad_target, **sizes)
-        grad_source = torch.empty_like(source)
-        sizes.pop("SLOPE")
+        _attend_backward_kernel[grid](*entries, *given, SLOPE=ctx.slope, **sizes)
         columns = pattern.transpose.row_ptr.int(), pattern.transpose_order
-        _add_kernel[grid](*columns, grad_score, grad_source, **sizes)
+        _add_kernel[grid](*columns, grad_score, grad_source, rows, **sizes)
         return grad_source, grad_target, None, None
-
-
-def _blocks_of(pattern, slope):
-    """The grid and the sizes of programs that each take some rows."""
-    sizes = {"rows": pattern.size, "SLOPE": slope, "BLOCK": BLOCK, "num_warps": 2}
-    return (triton.cdiv(pattern.size, BLOCK),), sizes
 
 
 if triton is not None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lookhops.core.errors import LookHopsError
 from lookhops.nn.others.names import OtherName, arguments, tried
 from lookhops.nn.pool.base import Pooling
-from lookhops.ops import Adjacency, Anchors
+from lookhops.ops import Adjacency
 from lookhops.ops.batch import GraphBatch, Pooled
 
 
@@ -68,9 +68,7 @@ class OtherPooling(Pooling):
         if callable(reset):
             reset()
 
-    def pool(
-        self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[GraphBatch, Pooled]:
+    def pool(self, batch: GraphBatch, masked: bool = False) -> tuple[GraphBatch, Pooled]:
         if masked:
             raise LookHopsError(f"{type(self.layer).__name__} cannot pool graphs in masked form.")
         made = self.call(self.layer, batch)
@@ -87,10 +85,9 @@ class OtherPooling(Pooling):
         place = None if stays is None else batch.places[stays.index_select(0, order)]
         x = made.x.index_select(0, order)
         adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
-        below = replace(batch, x=x, adjacency=adjacency, graph=graph, place=place)
-        below = replace(below, alive=None, edge_alive=None, segments=None)
+        below = replace(batch, x=x, adjacency=adjacency, graph=graph, place=place, segments=None)
         # Edges that another library made have no features.
-        below = replace(below, edges=None, edge_from=None, edge_now=None)
+        below = replace(below, alive=None, edge_alive=None, edges=None, edge_now=None)
         return below, _decision(made, stays, batch)
 
     def extra_repr(self) -> str:

@@ -8,7 +8,7 @@ from torch import Tensor
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
 from lookhops.nn.pool.topk import Direction
-from lookhops.ops import Anchors, Pattern, SparseMatrix
+from lookhops.ops import Pattern, SparseMatrix
 from lookhops.ops.batch import GraphBatch, Pooled
 from lookhops.ops.dense import linear_scores, scores_beside
 from lookhops.ops.gate import gate
@@ -83,7 +83,7 @@ class ASAP(Pooling):
         size = pattern.row_ptr.diff().view(against.shape)
         return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias), h
 
-    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch) -> Pooled:
         near, members, h, fitness = self._look(batch)
         node = keep_top(batch, self._rank(fitness), self.ratio, exact=True)
         return self._coarsen(near, members, h, fitness, node)

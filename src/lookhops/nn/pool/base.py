@@ -16,6 +16,8 @@ from lookhops.ops.ranking import edges_between, keep_top, top_of_each
 #: Edges as PyG gives them, or in order already.
 Edges = Tensor | Adjacency
 Maybe = Tensor | None
+#: The convolution's anchors, as they are or stacked to a tensor of shape (n, k + 1, d).
+GivenAnchors = Anchors | Tensor | None
 #: What PyG's poolings return: x, edge_index, edge_attr, batch, perm, score.
 PyGPooled = tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]
 
@@ -67,15 +69,13 @@ class Pooling(nn.Module):
         for module in self.children():
             module.reset_parameters()  # type: ignore[operator]
 
-    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch) -> Pooled:
         """Select, reduce, connect: which nodes stay, what they carry on, which edges there are."""
         raise NotImplementedError
 
-    def pool(
-        self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[GraphBatch, Pooled]:
+    def pool(self, batch: GraphBatch, masked: bool = False) -> tuple[GraphBatch, Pooled]:
         """The next batch in compacted or masked form, and what was answered."""
-        answer = self.answer(batch, anchors)
+        answer = self.answer(batch)
         return batch.pooled(answer, masked), answer
 
     def forward(
@@ -148,13 +148,13 @@ class NodePooling(Pooling):
     #: Whether what a node carries on is put on the unit sphere before it is scaled by the score.
     normalize = False
 
-    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: GivenAnchors) -> Tensor:
         """Select: the score of each node, shape (..., n)."""
         raise NotImplementedError
 
     def score_beside(
-        self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None
-    ) -> tuple[Tensor, Anchors | Tensor | None]:
+        self, x: Tensor, adjacency: Adjacency, anchors: GivenAnchors
+    ) -> tuple[Tensor, GivenAnchors]:
         """The scores, and the anchors again: a layer that reads both may join their gradients."""
         return self.score(x, adjacency, anchors), anchors
 
@@ -173,8 +173,8 @@ class NodePooling(Pooling):
         """Connect: which edges stay, here all between kept nodes."""
         return edges_between(batch, keep)
 
-    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
-        score = self.score(batch.x, batch.adjacency, anchors)
+    def answer(self, batch: GraphBatch) -> Pooled:
+        score = self.score(batch.x, batch.adjacency, None)
         return replace(self.decide(batch, score), x=self.reduce(batch.x, score))
 
     def forward(
@@ -183,7 +183,7 @@ class NodePooling(Pooling):
         edge_index: Edges,
         edge_attr: Maybe = None,
         batch: Maybe = None,
-        anchors: Anchors | Tensor | None = None,
+        anchors: GivenAnchors = None,
     ) -> PyGPooled:
         """Pool as PyG's poolings do.
 

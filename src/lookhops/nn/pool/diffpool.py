@@ -8,7 +8,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.nn.conv.gcn import GCN
 from lookhops.nn.pool.base import Pooling
-from lookhops.ops import Adjacency, Anchors, Pattern
+from lookhops.ops import Adjacency, Pattern
 from lookhops.ops.batch import GraphBatch, Pooled
 from lookhops.ops.pattern import group
 
@@ -58,12 +58,12 @@ class DiffPool(Pooling):
         self.clusters = clusters
         self.assign = GCN(in_channels, clusters)
 
-    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch) -> Pooled:
         count = self._counts(batch)
         width = max(int(count.max()), 1) if count.numel() else 1
         share = self.assignment(batch, count, width)
         x = batch.x.flatten(0, -2)
-        around = batch.adjacency.matrix(share)
+        around = batch.adjacency.times(None).links(share.dtype)(share)
         sums = graph_products(share, torch.cat((x.to(share.dtype), around, share), 1), batch)
         merged, links, overlap = sums.split((x.shape[1], width, width), dim=2)
 

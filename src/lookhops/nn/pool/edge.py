@@ -8,13 +8,17 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
-from lookhops.ops import Adjacency, Anchors
+from lookhops.ops import Adjacency
 from lookhops.ops.batch import GraphBatch, Pooled
-from lookhops.ops.contraction import MergedEdges, merge_edges
+from lookhops.ops.contraction import (
+    asks_no_device,
+    matched_nodes,
+    merge_edges,
+    merge_nodes,
+    scores_of_taken,
+)
 from lookhops.ops.dense import linear_scores
-from lookhops.ops.entries import entry_products
-from lookhops.ops.matching import asks_no_device, matched_nodes
-from lookhops.ops.product import multiply
+from lookhops.ops.product import sum_into
 from lookhops.ops.softmax import edge_scores, softmax
 
 
@@ -70,10 +74,8 @@ class Edge(Pooling):
             value = adjacency.edge_values(torch.promote_types(raw.dtype, torch.float32))
         return softmax(raw, adjacency.pattern, adjacency.present, value) + 0.5
 
-    def pool(
-        self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[GraphBatch, Pooled]:
-        answer = self._merge(batch, masked)[0]
+    def pool(self, batch: GraphBatch, masked: bool = False) -> tuple[GraphBatch, Pooled]:
+        answer = self._contract(batch, masked)
         return batch.pooled(answer, masked), answer
 
     def forward(
@@ -86,23 +88,22 @@ class Edge(Pooling):
                 f"There are {given.adjacency.num_edges} edges but {edge_attr.shape[0]} rows of "
                 "edge_attr; batch is the fourth argument."
             )
-        pooled, merged = self._merge(given, masked=False)
-        made = given.pooled(pooled, masked=False)
+        made, pooled = self.pool(given)
         if edge_attr is not None:
             if not isinstance(edge_index, Adjacency):  # whose edges stand in its own order
                 edge_attr = edge_attr[given.adjacency.order]
-            edge_attr = merged.sums(edge_attr)
+            assert pooled.edge_cluster is not None
+            edge_attr = sum_into(edge_attr, pooled.edge_cluster, made.adjacency.num_edges)
         perm = pooled.node.nonzero().flatten()
         edges = made.adjacency.edge_index
         return made.x, edges, edge_attr, made.graph, perm, pooled.score[perm]
 
-    def _merge(self, batch: GraphBatch, masked: bool) -> tuple[Pooled, MergedEdges]:
-        """What was answered, and what became of the edges."""
+    def _contract(self, batch: GraphBatch, masked: bool) -> Pooled:
         adjacency, x = batch.adjacency, batch.x
         score = self.score(x, adjacency)
         bounds = batch.bounds if masked else None  # what PyG users give may stand in any order
         partner, taken = matched_nodes(score.detach(), adjacency, bounds)
-        gate = _OfTaken.apply(score, taken)
+        gate = scores_of_taken(score, taken)
         node = torch.arange(adjacency.num_nodes, device=x.device)
         cluster = torch.minimum(node, partner)
         stays = cluster == node if batch.alive is None else (cluster == node) & batch.alive
@@ -116,7 +117,7 @@ class Edge(Pooling):
         member = torch.stack((row, partner), dim=1)
         alone = stays.index_select(0, row)
         there = torch.stack((alone, alone & (partner > row)), dim=1)
-        merged_x = _Merge.apply(x.flatten(0, -2), gate.to(x.dtype), member, there, number)
+        merged_x = merge_nodes(x.flatten(0, -2), gate.to(x.dtype), member, there, number)
         return Pooled(
             score,
             stays,
@@ -124,45 +125,8 @@ class Edge(Pooling):
             merged_x.view(*x.shape[:-2], -1, x.shape[-1]),
             merged.adjacency,
             cluster,
-            edge_cluster=None if batch.edges is None else merged.number,
-        ), merged
+            edge_cluster=merged.number,
+        )
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}"
-
-
-class _OfTaken(torch.autograd.Function):
-    """The score of the edge that was taken at each node, or one; no edge is named twice."""
-
-    @staticmethod
-    def forward(ctx, score, taken):  # type: ignore[no-untyped-def]
-        place = torch.where(taken < 0, score.numel(), taken)
-        ctx.save_for_backward(place)
-        ctx.edges = score.numel()
-        return torch.cat((score, score.new_ones(1))).index_select(0, place)
-
-    @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        place, edges = ctx.saved_tensors[0], ctx.edges
-        return grad.new_zeros(edges + 1).scatter(0, place, grad)[:edges], None
-
-
-class _Merge(torch.autograd.Function):
-    """Row r is g_r times the sum of its two members that are there, in one pass each way."""
-
-    @staticmethod
-    def forward(ctx, x, gate, member, there, number):  # type: ignore[no-untyped-def]
-        offsets = torch.arange(0, member.numel() + 1, 2, device=x.device)
-        value = (gate[:, None] * there).flatten()
-        merged = multiply(offsets, member.flatten(), value, x)
-        ctx.save_for_backward(merged, gate, value[::2], number)
-        return merged
-
-    @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        merged, gate, value, number = ctx.saved_tensors
-        grad, count = grad.contiguous(), torch.arange(number.numel() + 1, device=grad.device)
-        grad_x = multiply(count, number, value.index_select(0, number), grad)
-        rows = gate.numel()
-        grad_gate = entry_products(count[: rows + 1], count[:rows], grad, merged) / gate
-        return grad_x, grad_gate, None, None, None

@@ -8,7 +8,7 @@ from torch.nn.functional import leaky_relu
 
 from lookhops.nn.pool.base import Pooling
 from lookhops.nn.pool.ipool import information_score, information_size
-from lookhops.ops import Adjacency, Anchors, Pattern, SparseMatrix
+from lookhops.ops import Adjacency, Pattern, SparseMatrix
 from lookhops.ops.batch import GraphBatch, Pooled
 from lookhops.ops.clusters import links_between
 from lookhops.ops.dense import linear_scores
@@ -55,7 +55,7 @@ class HGPSL(Pooling):
     def reset_parameters(self) -> None:
         nn.init.xavier_uniform_(self.attention.data.view(1, -1))  # the two halves as one row
 
-    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch) -> Pooled:
         x, adjacency = batch.x, batch.adjacency
         walk = adjacency.random_walk(x.dtype)
         score = information_score(x, walk).flatten()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.nn.pool.base import NodePooling
-from lookhops.ops import Adjacency, Anchors, SparseMatrix
+from lookhops.nn.pool.base import GivenAnchors, NodePooling
+from lookhops.ops import Adjacency, SparseMatrix
 
 
 class IPool(NodePooling):
@@ -31,7 +31,7 @@ class IPool(NodePooling):
 
     name = "ipool"
 
-    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: GivenAnchors) -> Tensor:
         return information_score(x, adjacency.random_walk(x.dtype))
 
     def size(self, x: Tensor) -> Tensor:

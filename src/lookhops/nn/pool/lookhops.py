@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
-from lookhops.nn.pool.base import NodePooling, check_ratio
+from lookhops.nn.pool.base import GivenAnchors, NodePooling, check_ratio
 from lookhops.ops import Adjacency, Anchors, chebyshev
 from lookhops.ops.anchors import ACTIVATIONS
 from lookhops.ops.batch import GraphBatch
@@ -88,12 +88,12 @@ class LookHopsPooling(NodePooling):
         nn.init.uniform_(self.theta, -bound, bound)
         nn.init.uniform_(self.bias, -bound, bound)
 
-    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: GivenAnchors) -> Tensor:
         return self.score_beside(x, adjacency, anchors)[0]
 
     def score_beside(
-        self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None
-    ) -> tuple[Tensor, Anchors | Tensor | None]:
+        self, x: Tensor, adjacency: Adjacency, anchors: GivenAnchors
+    ) -> tuple[Tensor, GivenAnchors]:
         if anchors is None:
             anchors = Anchors(chebyshev, adjacency.chebyshev(x.dtype), x, self.k)
         if tuple(anchors.shape[-3:]) != (x.shape[-2], *self.theta.shape[-2:]):

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import NodePooling
+from lookhops.nn.pool.base import GivenAnchors, NodePooling
 from lookhops.nn.pool.topk import Direction
-from lookhops.ops import Adjacency, Anchors
+from lookhops.ops import Adjacency
 from lookhops.ops.dense import linear_scores
 
 
@@ -36,7 +36,7 @@ class SAG(NodePooling):
         self.neighbours = Linear(in_channels, 1, bias=False)
         self.sign = Direction(1)
 
-    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: GivenAnchors) -> Tensor:
         # Channels are summed first, neighbours after.
         both = linear_scores(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
         own, neighbours = both.unsqueeze(-1).unbind(-3)

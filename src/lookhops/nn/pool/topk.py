@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import NodePooling
-from lookhops.ops import Adjacency, Anchors
+from lookhops.nn.pool.base import GivenAnchors, NodePooling
+from lookhops.ops import Adjacency
 from lookhops.ops.dense import linear_scores
 from lookhops.ops.gate import unit
 
@@ -46,5 +46,5 @@ class TopK(NodePooling):
         super().__init__(in_channels, ratio)
         self.direction = Direction(in_channels)
 
-    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: GivenAnchors) -> Tensor:
         return torch.tanh(self.direction(x))
