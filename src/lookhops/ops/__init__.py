@@ -3,9 +3,8 @@
 Plain PyTorch, the fast path of the CPU and the Triton kernel stand side by side, below the formula.
 Layers, losses and encodings call the function that chooses and ask for no device.
 
-XX
-  :mod:`~lookhops.ops.entries`, :mod:`~lookhops.ops.adjacency` and its
-  :mod:`~lookhops.ops.operators`.
+- Sparse products: :mod:`~lookhops.ops.pattern`, :mod:`~lookhops.ops.product`,
+  :mod:`~lookhops.ops.adjacency` with its normalised operators.
 - The anchors Z of the paper, merged and scored without storing them: :mod:`~lookhops.ops.anchors`,
   :mod:`~lookhops.ops.merge`, :mod:`~lookhops.ops.recurrences`, and in one kernel with what follows
   them :mod:`~lookhops.ops.light_layer`.
