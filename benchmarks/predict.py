@@ -30,8 +30,8 @@ from lookhops.graphs import Graphs
 from lookhops.models import Predictor, train_into
 from lookhops.nn import Architecture
 from lookhops.sources.loading import load
+from lookhops.training.device import seeded_model
 from lookhops.training.inference import Ensemble
-from lookhops.training.randomness import seeded_model
 from repeated import repeated
 from training import PlainNetwork
 

@@ -31,7 +31,7 @@ from lookhops.sources.loading import load
 from lookhops.sources.splits import split
 from lookhops.tasks import task_of
 from lookhops.training import Protocol
-from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import EagerEngine
 
 SEED = 11
 

@@ -22,9 +22,8 @@ import torch
 from lookhops.core.options import Protocol
 from lookhops.core.words import duration
 from lookhops.runs.tune.outer import inner_splits
-from lookhops.runs.tune.search import Judge, Search
+from lookhops.runs.tune.search import Judge, Search, StudyFile
 from lookhops.runs.tune.space import Space
-from lookhops.runs.tune.study import StudyFile
 from lookhops.sources.loading import load
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of

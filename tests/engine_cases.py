@@ -15,7 +15,7 @@ from lookhops.sources.hop_tasks import hop_task
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training.batches import Capacity
-from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import EagerEngine
 from lookhops.training.runs import Rates
 from lookhops.training.stacked import StackedEngine
 from lookhops.training.trainer import train

@@ -9,9 +9,9 @@ from engine_cases import WHOLE
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
 from lookhops.nn import Architecture
+from lookhops.training.device import seeded_model
 from lookhops.training.inference import Ensemble
 from lookhops.training.inputs import MemberInputs
-from lookhops.training.randomness import seeded_model
 
 CASES = {
     "all that the recommended model reads": replace(WHOLE, edges="use"),

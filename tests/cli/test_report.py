@@ -113,10 +113,9 @@ def test_a_comparison_can_end_with_a_report(lookhops, tmp_path):
 
 
 def test_the_paper_can_end_with_a_report(lookhops, tmp_path, make_record):
-    from lookhops.runs.export import export
     from lookhops.runs.paper import ROWS
     from lookhops.runs.plan import RunKey
-    from lookhops.runs.results import CellResult, Results
+    from lookhops.runs.results import CellResult, Results, export
     from lookhops.training import Protocol
 
     runs = (make_record(11, 0.7), make_record(22, 0.8))

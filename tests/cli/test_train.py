@@ -22,7 +22,7 @@ from lookhops.core.words import NONE
 from lookhops.models.folder import with_totals
 from lookhops.nn import RECOMMENDED
 from lookhops.runs.processes import ProcessLost
-from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import EagerEngine
 
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "3"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]

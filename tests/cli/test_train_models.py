@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from lookhops.cli import train
 from lookhops.core.options import CLASSICAL
 from lookhops.learners import LEARNERS
-from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import EagerEngine
 
 NETWORKS = (
     "recommended/hidden=4/layers=1/max_epochs=2",

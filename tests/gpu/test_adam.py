@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lookhops.ops.adam import Adam
-from lookhops.training.engine import MOMENTS, MemberAdam
+from lookhops.training.member_weights import MOMENTS, MemberAdam
 from lookhops.training.runs import Rates
 
 RATES = [Rates(0.1, 0.0, 0.0), Rates(0.01, 0.2, 0.0)]

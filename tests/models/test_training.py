@@ -28,8 +28,8 @@ from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training import Protocol
 from lookhops.training.device import limited_threads, threads_of
-from lookhops.training.eager import EagerEngine
-from lookhops.training.randomness import FINAL, member_seed
+from lookhops.training.engine import EagerEngine
+from lookhops.training.runs import FINAL, member_seed
 from lookhops.training.trainer import train_on_all
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3)
@@ -284,7 +284,7 @@ def test_stopped_between_epochs(tasks, whole, tmp_path, stop_at):
 
 def test_stopped_within_an_epoch_after_every_one(tasks, whole, tmp_path, monkeypatch):
     """Interrupted in the midst of each epoch: only what was written counts."""
-    from lookhops.training.eager import EagerEngine
+    from lookhops.training.engine import EagerEngine
 
     real = EagerEngine.validate
     folder = tmp_path / "m"

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lookhops.ops.adam import Adam
-from lookhops.training.engine import MOMENTS
+from lookhops.training.member_weights import MOMENTS
 
 
 def trained(optimiser: type[torch.optim.Adam], steps: int = 5, **options) -> list[torch.Tensor]:

@@ -86,7 +86,7 @@ def test_the_numbers_are_those_of_the_statistics(path):
 
 def test_a_folder_with_a_store_and_exported_results(path, tmp_path, lookhops):
     assert report_on(tmp_path).title == report_on(path).title
-    from lookhops.runs.export import export
+    from lookhops.runs.results import export
 
     export(read_store(path), tmp_path / "runs.json")
     report = report_on(tmp_path / "runs.json")

@@ -10,9 +10,8 @@ from lookhops.core.words import NONE
 from lookhops.learners import LEARNERS, parse_model
 from lookhops.runs import executor
 from lookhops.runs.compare import compare, comparison
-from lookhops.runs.export import export
 from lookhops.runs.plan import Cell
-from lookhops.runs.results import Results
+from lookhops.runs.results import Results, export
 from lookhops.sources.loading import load
 from lookhops.sources.splits import split
 from lookhops.tasks import task_of

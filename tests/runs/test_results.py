@@ -7,9 +7,8 @@ import pytest
 
 from lookhops.core.errors import LookHopsError
 from lookhops.report.build import report_on
-from lookhops.runs.export import export
 from lookhops.runs.paper import data_note
-from lookhops.runs.results import Results
+from lookhops.runs.results import Results, export
 
 EXPORT = Path(__file__).parents[2] / "results" / "paper.json"
 FIRST = r"cells\[0\]"

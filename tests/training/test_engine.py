@@ -8,7 +8,7 @@ from lookhops.nn import Architecture
 from lookhops.sources.splits import split
 from lookhops.tasks import task_of
 from lookhops.training import Protocol
-from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import EagerEngine
 from lookhops.training.stacked import StackedEngine
 
 

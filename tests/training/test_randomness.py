@@ -2,7 +2,8 @@
 
 import torch
 
-from lookhops.training.randomness import FINAL, dropout_key, member_seed, shuffled
+from lookhops.training.device import dropout_key, shuffled
+from lookhops.training.runs import FINAL, member_seed
 
 
 def test_every_seed_and_epoch_has_a_key_of_its_own():

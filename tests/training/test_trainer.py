@@ -17,8 +17,8 @@ from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
 from lookhops.training import PAPER_SEEDS, Protocol, train, trainer
 from lookhops.training.device import choose_device
-from lookhops.training.eager import EagerEngine
-from lookhops.training.engine import entries
+from lookhops.training.engine import EagerEngine
+from lookhops.training.member_weights import entries
 from lookhops.training.runs import NotFinite
 from lookhops.training.stacked import StackedEngine
 

@@ -162,8 +162,7 @@ def _write_folder(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.core.pictures import save_both
     from lookhops.report.paper.figures import rank_figure
     from lookhops.report.sections.comparison import cost_picture
-    from lookhops.runs.export import export
-    from lookhops.runs.results import Results
+    from lookhops.runs.results import Results, export
 
     # Those of pairs in an earlier comparison would stand beside these models.
     with changing(folder, without=OF_PAIRS) as new:

@@ -184,7 +184,7 @@ def _speak(
 
 def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:
     """Whose networks were looked into, where it is not all of them."""
-    from lookhops.training.randomness import FINAL
+    from lookhops.training.runs import FINAL
 
     if view is View.shares:
         return {} if seed is None else {"seed": seed}

@@ -76,9 +76,9 @@ def paper(
         export: Also write all runs there: .json, .csv, .md or .tex.
     """
     from lookhops.report.paper.page import write_page as write_paper
-    from lookhops.runs.export import check_suffix
-    from lookhops.runs.export import export as write_export
     from lookhops.runs.paper import FIGURES, TABLES
+    from lookhops.runs.results import check_suffix
+    from lookhops.runs.results import export as write_export
 
     parts = _names(tables, TABLES, "table"), _names(figures, FIGURES, "figure")
     if not any(parts):

@@ -27,9 +27,8 @@ from lookhops.graphs.choosing import gather
 from lookhops.learners import FittedNetwork
 from lookhops.neighbourhoods.totals import DEGREES, spread_totals
 from lookhops.nn import GraphBatch, GraphNetwork
-from lookhops.training.gather import WholeGatherer
 from lookhops.training.inference import batches_by_nodes, side_by_side
-from lookhops.training.inputs import MemberInputs
+from lookhops.training.inputs import MemberInputs, WholeGatherer
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.stacked import stackable
 

@@ -33,9 +33,8 @@ from lookhops.nn.registry import BUILT_IN, is_known, network_name, reads_k
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training import train
-from lookhops.training.device import threads_of
+from lookhops.training.device import threads_of, unweighted
 from lookhops.training.inference import Ensemble
-from lookhops.training.randomness import unweighted
 from lookhops.training.runs import Run
 from lookhops.training.trainer import train_on_all
 

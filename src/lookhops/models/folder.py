@@ -33,8 +33,7 @@ from lookhops.runs.record import Machine, RunRecord
 from lookhops.sources.counts import check_graph_counts
 from lookhops.tasks import Calibration, Task, task_from_dict
 from lookhops.tasks.task import Head
-from lookhops.training.randomness import FINAL
-from lookhops.training.runs import run_key
+from lookhops.training.runs import FINAL, run_key
 
 FORMAT = "lookhops-model-2"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"

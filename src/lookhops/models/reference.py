@@ -21,7 +21,7 @@ from lookhops.sources.rdkit.descriptors import reference_values
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.tasks.answers import Column
-from lookhops.training.randomness import FINAL
+from lookhops.training.runs import FINAL
 
 #: The most neighbours that are asked for.
 MOST_NEIGHBOURS = 100

@@ -43,8 +43,7 @@ from lookhops.runs.record import (
 from lookhops.sources.counts import graph_counts
 from lookhops.sources.rdkit.descriptors import rdkit_version
 from lookhops.tasks import Calibration, Task
-from lookhops.training.randomness import FINAL
-from lookhops.training.runs import NotFinite, Run
+from lookhops.training.runs import FINAL, NotFinite, Run
 
 #: Columns of a history in which not one epoch was finished.
 LOSSES = ("epoch", "train_loss", "val_loss", "seconds")

@@ -113,40 +113,39 @@ class Comparison:
 
     def models_table(self) -> Table:
         """The models, best mean first; every number is over the splits that all of them share."""
-        rows, records, count = [], [], len(self.seeds)
+        main, count, rows, records = self.main, len(self.seeds), [], []
         for name, values in self.scores.items():
-            rank, (mean, std) = self.ranks[name], mean_std(values)
-            cell, main = self.cells[name], self.main
+            cell, (mean, std) = self.cells[name], mean_std(values)
             metrics = cell.metrics
-            held = [value for value in metrics[f"val_{main.name}"] if value is not None]
-            validation = main.scale * sum(held) / len(held) if held else None
-            others = {
-                key: (100 if key in SHARES else 1) * sum(metrics[key]) / count
-                for key in (*SHARES, *ERRORS)
-                if None not in metrics.get(key, [None])
-            }
-            parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
-            records.append(
-                {"model": name, "mean": mean, "std": std, "validation": validation}
-                | others
-                | {"rank": rank, "parameters": parameters}
-                | {"seconds_a_seed": seconds, "peak_memory": cell.peak_memory, "seeds": count}
+            validated = [value for value in metrics[f"val_{main.name}"] if value is not None]
+            validation = main.scale * sum(validated) / len(validated) if validated else None
+            record = {"model": name, "mean": mean, "std": std, "validation": validation}
+            for key in (*SHARES, *ERRORS):
+                if None not in metrics.get(key, [None]):
+                    record[key] = (100 if key in SHARES else 1) * sum(metrics[key]) / count
+            record |= {"rank": self.ranks[name], "parameters": metrics["parameters"][0]}
+            seconds = sum(metrics["seconds"]) / count
+            record |= {"seconds_a_seed": seconds, "peak_memory": cell.peak_memory, "seeds": count}
+            records.append(record)
+            texts = (
+                name,
+                f"**{cell.written()}**",
+                main.written(validation and validation / main.scale).removesuffix(" %"),
+                f"{self.ranks[name]:.1f}",
+                number(metrics["parameters"][0]),
+                f"{seconds:.1f} s",
+                memory(cell.peak_memory),
             )
-            score = f"**{cell.written()}**"
-            chosen_by = main.written(validation and validation / main.scale).removesuffix(" %")
-            texts = (name, score, chosen_by, f"{rank:.1f}", number(parameters))
-            rows.append([[text] for text in (*texts, f"{seconds:.1f} s", memory(cell.peak_memory))])
-        unit = ", %" if self.main.share else ""
-        head = ["model", self.main.heading, f"val.{unit}", "rank", "parameters", "time", "memory"]
+            rows.append([[text] for text in texts])
+        unit = ", %" if main.share else ""
+        head = ["model", main.heading, f"val.{unit}", "rank", "parameters", "time", "memory"]
         protocol = self.best.protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
         if count != protocol.folds:
             drawn = f"{counted(count, 'split')}, {drawn}"
-        title = f"{self.dataset}: {drawn}"
-        note = " ".join(
-            filter(None, (self.about.get("said"), self._left_out(), self._costs_in_words()))
-        )
-        return Table(head, rows, note, "models", title, records)
+        parts = (self.about.get("said"), self._left_out(), self._costs_in_words())
+        note = " ".join(filter(None, parts))
+        return Table(head, rows, note, "models", f"{self.dataset}: {drawn}", records)
 
     def costs(self) -> list[Cost]:
         """What each model takes of time and parameters for its mean score."""
@@ -179,25 +178,21 @@ class Comparison:
 
     def pairs_table(self) -> Table:
         """The paired differences."""
-        rows, records = [], []
-        digits = self.digits
+        rows, records, digits = [], [], self.digits
         for pair in self.pairs:
-            e, p = pair.difference, pair.adjusted_p
-            low, high = e.interval or (None, None)
+            difference, p = pair.difference, pair.adjusted_p
+            low, high = difference.interval or (None, None)
             records.append(
-                {"first": pair.first, "second": pair.second, "difference": e.mean}
-                | {"low": low, "high": high, "p": e.p, "adjusted_p": p}
+                {"first": pair.first, "second": pair.second, "difference": difference.mean}
+                | {"low": low, "high": high, "p": difference.p, "adjusted_p": p}
             )
-            names = f"{pair.first} against {pair.second}"
-            ends = " to ".join(signed(end, digits) for end in e.interval or ()) or NONE
-            verdict = "differ" if p < ALPHA else "not decidable"
             texts = (
-                names,
-                f"**{signed(e.mean, digits)}**",
-                ends,
-                f"{e.p:.2g}",
+                f"{pair.first} against {pair.second}",
+                f"**{signed(difference.mean, digits)}**",
+                " to ".join(signed(end, digits) for end in difference.interval or ()) or NONE,
+                f"{difference.p:.2g}",
                 f"{p:.2g}",
-                verdict,
+                "differ" if p < ALPHA else "not decidable",
             )
             rows.append([[text] for text in texts])
         head = ["pair", "difference", "95% interval", "p", "Holm's p", "at 5%"]

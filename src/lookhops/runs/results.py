@@ -1,19 +1,22 @@
-"""Results: finished cells, which tables, figures and claims are made from; and their JSON file."""
+"""Results: finished cells, which tables, figures and claims are made from; and their files."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.files import read_json
+from lookhops.core.files import read_json, write_text
 from lookhops.core.schema import AtLeast, Count, located, read
+from lookhops.core.tables import Table, to_csv
+from lookhops.core.words import NONE
 from lookhops.learners import Model
-from lookhops.runs.plan import RunKey, read_model
+from lookhops.runs.plan import RunKey, canonical, read_model
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.runs.statistics import mean_std
 from lookhops.sources.counts import SIZE, check_graph_counts
@@ -21,6 +24,7 @@ from lookhops.tasks import Metric
 from lookhops.training import Protocol
 
 FORMAT = "lookhops-results-1"
+SUFFIXES = (".csv", ".json", ".md", ".tex")
 #: What kinds of notes hold; ``command ...`` is the command line that asked for runs.
 FIT = AtLeast({**dict.fromkeys(("a", "b", "mse"), float), "r2": float | None})
 CURVE = dict.fromkeys(("k", "gain"), Sequence[float])
@@ -96,7 +100,7 @@ class CellResult:
     @property
     def device(self) -> str:
         """Where its runs were trained, or most of them."""
-        return Counter(str(run.machine) for run in self.runs).most_common(1)[0][0]
+        return _commonest_device(self.runs)
 
     @property
     def parameters(self) -> int:
@@ -114,6 +118,10 @@ class CellResult:
         """Test graphs over training graphs, over all runs: folds are not all of one size."""
         test, train = (sum(self.metrics[f"{part}_graphs"]) for part in ("test", "train"))
         return test / train
+
+
+def _commonest_device(runs: Iterable[RunRecord]) -> str:
+    return Counter(str(run.machine) for run in runs).most_common(1)[0][0]
 
 
 def shared_seeds(cells: Sequence[CellResult]) -> tuple[int, ...]:
@@ -139,17 +147,15 @@ class Results:
 
     def find(self, dataset: str, architecture: Model, members: int = 1) -> CellResult | None:
         """The cell of a model on a data set, if any of its runs is finished."""
-        for cell in self.cells:
-            found = (cell.dataset, cell.architecture, cell.protocol.members)
-            if found == (dataset, architecture, members):
-                return cell
-        return None
+        wanted = (dataset, architecture, members)
+        found = (c for c in self.cells if (c.dataset, c.architecture, c.protocol.members) == wanted)
+        return next(found, None)
 
     @property
     def device(self) -> str | None:
         """What most of the runs were trained on."""
-        devices = Counter(str(run.machine) for cell in self.cells for run in cell.runs)
-        return devices.most_common(1)[0][0] if devices else None
+        runs = [run for cell in self.cells for run in cell.runs]
+        return _commonest_device(runs) if runs else None
 
     @property
     def datasets(self) -> list[str]:
@@ -163,30 +169,27 @@ class Results:
         environments: list[Any] = []
         protocols: list[Any] = []
 
-        def shared(protocol: Protocol) -> dict[str, Any]:
-            values = asdict(protocol) | {"fractions": list(protocol.fractions)}
-            return {name: value for name, value in values.items() if name != "seeds"}
-
         def number(value: Any, known: list[Any]) -> int:
             if value not in known:
                 known.append(value)
             return known.index(value)
 
-        cells = [
-            {
+        cells = []
+        for cell in self.cells:
+            protocol = asdict(cell.protocol) | {"fractions": list(cell.protocol.fractions)}
+            del protocol["seeds"]
+            entry = {
                 "dataset": cell.dataset,
                 "fingerprint": cell.key.fingerprint,
                 "model": cell.model,
                 "architecture": asdict(cell.architecture),
-                "protocol": number(shared(cell.protocol), protocols),
+                "protocol": number(protocol, protocols),
                 "seeds": list(cell.seeds),
                 "metrics": {key: list(values) for key, values in cell.metrics.items()},
                 "environments": [number(_environment(run), environments) for run in cell.runs],
-                **({"layers": cell.key.layers} if cell.key.layers else {}),
-                **({"splits": cell.key.splits} if cell.key.splits else {}),
             }
-            for cell in self.cells
-        ]
+            beside = {"layers": cell.key.layers, "splits": cell.key.splits}
+            cells.append(entry | {name: value for name, value in beside.items() if value})
         return {
             "format": FORMAT,
             "quick": self.quick,
@@ -218,6 +221,10 @@ class Results:
             raise LookHopsError(f"{path}: damaged, {text}; export it again.") from error
 
 
+def _environment(run: RunRecord) -> dict[str, Any]:
+    return {"versions": dict(run.versions), "machine": asdict(run.machine)}
+
+
 @dataclass(frozen=True)
 class Environment:
     """What many runs of a file share."""
@@ -228,7 +235,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class CellEntry:
-    """A cell of a file: ``protocol`` and ``environments`` are places in the file's lists."""
+    """A cell of a file: ``protocol`` and ``environments`` are positions in the file's lists."""
 
     dataset: str
     fingerprint: str
@@ -279,10 +286,6 @@ def _numbered(entries: Sequence[Any], number: int, name: str) -> Any:
     return entries[number]
 
 
-def _environment(run: RunRecord) -> dict[str, Any]:
-    return {"versions": dict(run.versions), "machine": asdict(run.machine)}
-
-
 def check_note(kind: str, value: Any) -> Any:
     """The value of a note, or a sentence that says what is wrong with it."""
     if kind == "graphs":
@@ -294,3 +297,69 @@ def check_note(kind: str, value: Any) -> Any:
     if kind == "gain" and not 0 < len(value["k"]) == len(value["gain"]):
         raise LookHopsError("gain has not one number for each k")
     return value
+
+
+# -------------------------------------------------------------------- files
+
+
+def export(results: Results, path: Path) -> None:
+    """Write results as the file's name says: all runs as CSV or JSON, a summary otherwise."""
+    check_suffix(path)
+    if path.suffix == ".json":
+        write_text(path, compact_json(results.to_json()))
+    elif path.suffix == ".csv":
+        write_text(path, to_csv(run_rows(results)))
+    else:
+        table = summary_table(results)
+        write_text(path, table.markdown() if path.suffix == ".md" else table.latex())
+
+
+def check_suffix(path: Path) -> None:
+    """Say early that a kind of file is not known."""
+    if path.suffix not in SUFFIXES:
+        raise LookHopsError(f"{path}: results are exported as {', '.join(SUFFIXES)}.")
+
+
+def compact_json(value: Mapping[str, Any]) -> str:
+    """JSON with a line for each entry of its lists: small, and a change shows where it is."""
+
+    def entry(name: str, content: Any) -> str:
+        if isinstance(content, list) and content:
+            lines = ",\n".join("  " + json.dumps(each, ensure_ascii=False) for each in content)
+            return f" {json.dumps(name)}: [\n{lines}\n ]"
+        return f" {json.dumps(name)}: {json.dumps(content, ensure_ascii=False)}"
+
+    return "{\n" + ",\n".join(entry(name, content) for name, content in value.items()) + "\n}\n"
+
+
+def run_rows(results: Results) -> list[dict[str, Any]]:
+    """One row a run: which it is, its metrics, where it ran; of members only how many there are."""
+    return [
+        {
+            "dataset": cell.dataset,
+            "model": cell.model,
+            "seed": run.seed,
+            **run.metrics,
+            "members": cell.protocol.members,
+            "architecture": canonical(cell.architecture),
+            "protocol": canonical(cell.protocol),
+            "device": run.machine.device,
+            "quick": results.quick,
+        }
+        for cell in results.cells
+        for run in cell.runs
+    ]
+
+
+def summary_table(results: Results) -> Table:
+    """Models by data sets: mean and standard deviation of the main metric of the test part."""
+    datasets = list(dict.fromkeys(cell.dataset for cell in results.cells))
+    models = list(dict.fromkeys(cell.model for cell in results.cells))
+    found = {(cell.model, cell.dataset): cell for cell in results.cells}
+    rows = []
+    for model in models:
+        cells = [found.get((model, dataset)) for dataset in datasets]
+        rows.append([[model], *([c.written()] if c else [NONE] for c in cells)])
+    titles = " or ".join(dict.fromkeys(cell.main.title for cell in results.cells)) or "accuracy"
+    mark = " (quick version)" if results.quick else ""
+    return Table([f"model{mark}", *datasets], rows, name="summary", title=f"Test {titles}{mark}")

@@ -16,7 +16,7 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.runs.processes import Ask, CannotStart, Processes, Tell
-from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import EagerEngine
 from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Resume, Run
 from lookhops.training.trainer import Execute, Trainer, in_order, in_turn
 

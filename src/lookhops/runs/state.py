@@ -29,8 +29,9 @@ from lookhops.learners.registry import SAVED
 from lookhops.sources.splits import Split
 from lookhops.training.runs import Epoch, OnEpoch, Run
 
-BEGUN_WITH = AtLeast({**dict.fromkeys(("protocol", "data"), Mapping[str, Any]), "learner": SAVED})
-_FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
+SETTINGS = AtLeast({**dict.fromkeys(("protocol", "data"), Mapping[str, Any]), "learner": SAVED})
+#: What is kept of a run beside the engine's state.
+FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
 
 
 class ResumeState:
@@ -41,7 +42,7 @@ class ResumeState:
 
     def __init__(self, folder: Path, settings: Mapping[str, Any], every: float) -> None:
         self.model, self.folder = folder, folder / "resume"
-        self.begun_with = self.folder / "settings.json"
+        self.path = self.folder / "settings.json"
         self.settings, self.every = settings, every
         self._written: dict[str, float] = {}
 
@@ -58,16 +59,16 @@ class ResumeState:
             if self.model.is_dir():
                 files.remove_leftovers(self.model)
                 files.finish_change(self.model)
-            begun = self.begun_with.exists()
+            begun = self.path.exists()
             if resume and begun:
                 with tempfile.TemporaryFile(dir=self.folder):
                     pass  # fail now, not at the first write, where the folder is read-only
-                begun_with = files.read_json(self.begun_with)
-                with located(f"{self.begun_with}: damaged"):
-                    read(BEGUN_WITH, begun_with)
+                begun_with = files.read_json(self.path)
+                with located(f"{self.path}: damaged"):
+                    read(SETTINGS, begun_with)
                 if different := difference(begun_with, self.settings):
                     raise LookHopsError(
-                        f"{self.begun_with}: the training began with other settings ({different}); "
+                        f"{self.path}: the training began with other settings ({different}); "
                         "resume it with the same, or begin again with --overwrite."
                     )
                 return None
@@ -83,11 +84,11 @@ class ResumeState:
                 advice = "go on with --resume, or begin again with --overwrite"
                 raise LookHopsError(f"{self.model}: has {unfinished} in it already; {advice}.")
             self.clear()  # and fail here, not hours later, where the folder is not writable
-            files.write_json(self.begun_with, self.settings)
+            files.write_json(self.path, self.settings)
             return None
 
     def after_epoch(self, epoch: Epoch, on_epoch: OnEpoch) -> None:
-        """Tell of an epoch and write the state; what ends the training here loses nothing of it."""
+        """Call ``on_epoch`` and write the state, also where that ends the training."""
         try:
             on_epoch(epoch)
         except BaseException:
@@ -101,7 +102,7 @@ class ResumeState:
         moment = time.monotonic()
         if not now and moment - self._written.get(stack, -float("inf")) < self.every:
             return
-        runs = [{key: getattr(run, key) for key in _FIELDS} for run in epoch.runs]
+        runs = [{key: getattr(run, key) for key in FIELDS} for run in epoch.runs]
         content = pack_tensors(epoch.state(), {"runs": runs})
         files.write_bytes(self._file(stack), content)
         self._written[stack] = moment
@@ -117,7 +118,7 @@ class ResumeState:
         except LookHopsError as error:
             raise LookHopsError(f"{str(error).rstrip('.')}; {advice}.") from error
         try:
-            noted = [{key: run[key] for key in _FIELDS} for run in note["runs"]]
+            noted = [{key: run[key] for key in FIELDS} for run in note["runs"]]
             # Another machine may stack other runs together: then the stack begins again.
             if [(one["seed"], one["member"]) for one in noted] != [
                 (run.seed, run.member) for run in stack
@@ -133,8 +134,8 @@ class ResumeState:
         if not self.folder.is_dir():
             return
         try:
-            for file in sorted(self.folder.iterdir(), key=lambda file: file != self.begun_with):
-                if file.suffix in (".safetensors", ".part") or file == self.begun_with:
+            for file in sorted(self.folder.iterdir(), key=lambda file: file != self.path):
+                if file.suffix in (".safetensors", ".part") or file == self.path:
                     file.unlink()
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()
@@ -184,21 +185,15 @@ def settings_of(
 
 def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """In words, where two settings differ; empty where they do not."""
-    there, here = _options(stored), _options(given)
+
+    def options(settings: Mapping[str, Any]) -> dict[str, Any]:
+        learner = settings["learner"]
+        named = {"final": settings.get("final", False), "model": learner["name"]}
+        return {**named, **learner["options"], **settings["protocol"], **settings["data"]}
+
+    there, here = options(stored), options(given)
     return "; ".join(
         f"{key} {there.get(key)!r} there, {here.get(key)!r} here"
         for key in {**here, **there}
         if there.get(key) != here.get(key)
     )
-
-
-def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All that settings say, by name."""
-    learner = settings["learner"]
-    return {
-        "final": settings.get("final", False),
-        "model": learner["name"],
-        **learner["options"],
-        **settings["protocol"],
-        **settings["data"],
-    }

@@ -15,13 +15,7 @@ from lookhops.ops.batch import Extent
 
 
 def number_of_batches(part: Tensor, nodes: Tensor, protocol: Protocol) -> int:
-    """Into how many batches a part is cut: the same whatever its order.
-
-    Args:
-        part: Numbers of graphs.
-        nodes: Nodes of every graph of the set, in main memory.
-        protocol: Graphs in a batch, and nodes where they have a budget.
-    """
+    """Into how many :func:`batches` a part is cut: the same whatever its order."""
     if protocol.batch_nodes is None:
         return -(-len(part) // protocol.batch_size)
     return int(_shares(part, nodes, protocol).sum().ceil())
@@ -44,12 +38,12 @@ def batches(order: Tensor, nodes: Tensor, protocol: Protocol) -> list[Tensor]:
     if protocol.batch_nodes is None:
         return list(order.split(protocol.batch_size))
     shares = _shares(order, nodes, protocol)
-    total, place = shares.sum(), torch.arange(len(order))
+    total, position = shares.sum(), torch.arange(len(order))
     count = int(total.ceil())
     batch = ((shares.cumsum(0) - shares) * (count / total)).long()
     # A graph as large as a batch may step over one: no batch is left out, and none at the end.
-    batch = place + (batch - place).cummin(0).values
-    batch = batch.maximum(place - (len(order) - count)).clamp(max=count - 1)
+    batch = position + (batch - position).cummin(0).values
+    batch = batch.maximum(position - (len(order) - count)).clamp(max=count - 1)
     return list(order.split(batch.bincount(minlength=count).tolist()))
 
 
@@ -57,27 +51,26 @@ def plan_of(parts: Sequence[Sequence[Tensor]], protocol: Protocol) -> Tensor:
     """Each member's :func:`batches` side by side, (members, batches, size), -1 for no graph."""
     # With a budget of nodes a batch may have one graph more.
     size = protocol.batch_size + (protocol.batch_nodes is not None)
-    count = max(1, *(len(own) for own in parts))
-    plan = torch.full((len(parts), count, size), -1)
-    for row, own in zip(plan, parts, strict=True):
-        if own:
-            lengths = torch.tensor([len(batch) for batch in own])
-            row[: len(own)][torch.arange(size) < lengths[:, None]] = torch.cat(list(own))
+    plan = torch.full((len(parts), max(1, *map(len, parts)), size), -1)
+    for row, part in zip(plan, parts, strict=True):
+        if part:
+            lengths = torch.tensor([len(batch) for batch in part])
+            row[: len(part)][torch.arange(size) < lengths[:, None]] = torch.cat(list(part))
     return plan
 
 
 def _shares(part: Tensor, nodes: Tensor, protocol: Protocol) -> Tensor:
     """What share of a batch each graph takes, float64."""
     assert protocol.batch_nodes is not None
-    own = nodes[part].double() / protocol.batch_nodes
-    return own.clamp(min=1 / protocol.batch_size, max=1)
+    shares = nodes[part].double() / protocol.batch_nodes
+    return shares.clamp(min=1 / protocol.batch_size, max=1)
 
 
 NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
 EDGE_STEP = 1024
 PIECE = 1024  # batches of a plan that are looked at together
-#: Nodes of all members times the nodes of the largest graph: where there are more, links between
-#: any two nodes of a graph get no room for all that there could be.
+#: Nodes of all members times the nodes of the largest graph: where there are more, links are not
+#: laid out for all pairs of nodes of a graph.
 MOST_PAIRS = 1 << 28
 
 
@@ -94,7 +87,7 @@ def keeps_shapes(model: GraphNetwork, room: Capacity, members: int) -> bool:
 
 @dataclass(frozen=True)
 class Capacity:
-    """Room for a batch.
+    """How much a batch may hold.
 
     Args:
         nodes: Nodes of each member.
@@ -102,8 +95,7 @@ class Capacity:
         entries: Entries of sparse rows, of all members.
         own_edges: Edges of each member, where edges have features.
         largest: Nodes of one graph.
-        squares: Squares of the graphs' numbers of nodes, added up over all members, where links are
-            made.
+        squares: Sum of the squared numbers of nodes of all graphs, where links are made.
     """
 
     nodes: int
@@ -114,7 +106,7 @@ class Capacity:
     squares: int = 0
 
     def holds(self, needed: Capacity) -> bool:
-        """Whether there is room; one node more than needed, for padding edges to hold on to."""
+        """Whether a batch fits, with one node more, which padding edges join."""
         pairs = zip(astuple(self)[1:], astuple(needed)[1:], strict=True)
         return self.nodes > needed.nodes and all(own >= other for own, other in pairs)
 
@@ -135,11 +127,10 @@ class Capacity:
 
 @dataclass(frozen=True, eq=False)
 class GraphSizes:
-    """What decides how much room batches of a set of graphs take.
+    """What decides the capacity that batches of a set of graphs need.
 
     Args:
-        nodes: Nodes of each graph.
-        edges: Edges of each graph.
+        nodes, edges: Of each graph.
         entries: Entries of each graph's sparse row, shape (members, graphs), or none.
         reads_edges: Whether the network reads features of edges.
         links: Whether links are made (:func:`makes_links`).
@@ -164,12 +155,7 @@ class GraphSizes:
         return cls(nodes, edges, entries, model.edge_channels > 0, makes_links(model))
 
     def room(self, plan: np.ndarray) -> Capacity:
-        """The room that a plan needs.
-
-        Args:
-            plan: Numbers of graphs, -1 for none, shape (members, batches, size).
-        """
-
+        """The capacity that a plan needs, shape (members, batches, size), -1 for no graph."""
         if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
             pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
             found = [astuple(self.room(piece)) for piece in pieces]
@@ -180,8 +166,8 @@ class GraphSizes:
 
         entries = 0
         if self.entries is not None:
-            own = np.take_along_axis(self.entries, plan.reshape(len(plan), -1), 1)
-            entries = most(own.reshape(plan.shape), (0, 2))
+            of_plan = np.take_along_axis(self.entries, plan.reshape(len(plan), -1), 1)
+            entries = most(of_plan.reshape(plan.shape), (0, 2))
         return Capacity(
             nodes=most(self.nodes[plan], 2),
             edges=most(self.edges[plan], (0, 2)),
@@ -192,7 +178,7 @@ class GraphSizes:
         )
 
     def likely_room(self, members: int, size: int) -> Capacity:
-        """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
+        """What shuffled batches seldom outgrow: four standard deviations above the mean."""
 
         def above(values: np.ndarray, count: int) -> int:
             count = min(count, len(values) * max(count // size, 1))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
@@ -20,14 +19,20 @@ from lookhops.ops.adam import Adam
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.batches import batches
-from lookhops.training.device import dtype_of, layers
-from lookhops.training.randomness import seeded_model
+from lookhops.training.device import (
+    dense_products,
+    dropout_key,
+    dtype_of,
+    layers,
+    layers_of_others,
+    seeded_model,
+    shuffled,
+)
+from lookhops.training.inputs import MemberInputs, WindowInputs
+from lookhops.training.member_weights import MOMENTS, MemberAdam, check_state, entries, moments
 from lookhops.training.runs import Rates
 from lookhops.training.windows import Windows, should_stream
 from lookhops.training.workers import ALONE, Workers
-
-#: What Adam remembers of each parameter.
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
 class Engine(ABC):
@@ -37,16 +42,11 @@ class Engine(ABC):
     seed. Whatever has one value a member is a tensor of shape (members) in main memory.
 
     Args:
-        graphs: Graphs with targets.
-        task: What is asked.
-        splits: One for each seed.
-        seeds: One for each member.
-        architecture: The network.
-        protocol: How to train.
-        device: Where.
+        graphs, task, architecture, protocol, device, workers: As for
+            :class:`~lookhops.training.trainer.Trainer`.
+        splits, seeds: One for each member.
         rates: Learning rate, weight decay and dropout of each member; by default those of protocol
             and architecture.
-        workers: The processes that train these members together, this one among them.
     """
 
     model: GraphNetwork
@@ -63,20 +63,15 @@ class Engine(ABC):
         rates: Sequence[Rates] | None = None,
         workers: Workers = ALONE,
     ) -> None:
-        self.task = task
-        self.workers = workers
-        self.splits = tuple(splits)
-        self.seeds = tuple(seeds)
+        self.task, self.architecture, self.protocol = task, architecture, protocol
+        self.device, self.dtype, self.workers = device, dtype_of(protocol.precision), workers
+        self.splits, self.seeds = tuple(splits), tuple(seeds)
         self.rates = tuple(rates or [Rates.of(architecture, protocol)] * len(self.seeds))
         #: What a state calls each member: by its seed, and by a number where that is not its own.
         self.names = [
             f"{seed}-{before}" if (before := self.seeds[:i].count(seed)) else f"{seed}"
             for i, seed in enumerate(self.seeds)
         ]
-        self.architecture = architecture
-        self.protocol = protocol
-        self.device = device
-        self.dtype = dtype_of(protocol.precision)
         self.nodes = graphs.nodes_per_graph.cpu()
         self.target = task.targets(graphs).to(device)
         self.encoding = Encoding.fit(graphs, architecture.reads_edges, architecture.totals)
@@ -100,10 +95,8 @@ class Engine(ABC):
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
         width, outputs = self.encoding.width, task.out_channels
         models = [
-            seeded_model(
-                seed, width, outputs, architecture, **preprocessing.sizes, **self.encoding.sizes
-            )
-            for seed, preprocessing in zip(seeds, self.preprocessing, strict=True)
+            seeded_model(seed, width, outputs, architecture, **fitted.sizes, **self.encoding.sizes)
+            for seed, fitted in zip(seeds, self.preprocessing, strict=True)
         ]
         self.prepare([model.to(device, self.dtype) for model in models])
 
@@ -123,11 +116,7 @@ class Engine(ABC):
 
     @abstractmethod
     def validated(self) -> Tensor:
-        """The outputs that :meth:`validate` measured, in main memory.
-
-        Shape (members, n, channels), with padding where parts differ in size, and anything for a
-        member that has left.
-        """
+        """The outputs that :meth:`validate` measured, padded, in main memory, (members, n, c)."""
 
     @abstractmethod
     def predict(self, part: str) -> list[Tensor]:
@@ -222,69 +211,112 @@ class Engine(ABC):
         return MemberAdam(values, rates, **options)
 
 
-def moments(optimizer: Adam, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """What Adam remembers: moment, name of the parameter, value; empty before the first step."""
-    state = optimizer.state
-    return {
-        f"adam-{moment}": {n: state[w][moment] for n, w in weights.items() if w in state}
-        for moment in MOMENTS
-    }
+class EagerEngine(Engine):
+    """One member on any device: pooled graphs really get smaller."""
 
+    def prepare(self, models: Sequence[GraphNetwork]) -> None:
+        [self.model] = models
+        [self.seed], [self.split], [self.name] = self.seeds, self.splits, self.names
+        [preprocessing] = self.preprocessing
+        self.inputs: MemberInputs | WindowInputs
+        if self.windows is None:
+            self.inputs = MemberInputs(self.whole, self.encoding, preprocessing)
+        else:
+            self.inputs = WindowInputs(self.windows, preprocessing)
+        self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
+        self.optimizer = self.begin(self.model.parameters(), [0])
+        [self.fitted] = self.fitted_each
 
-def entries(state: Mapping[str, Tensor], name: str, what: str) -> dict[str, Tensor]:
-    """A member's entries of a state: ``now``, ``kept`` or one of Adam's moments."""
-    prefix = f"{name}.{what}."
-    return {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
+    def epoch(self, number: int) -> Tensor:
+        self.model.train()
+        order = shuffled(self.split.train, self.seed, number)
+        key = torch.tensor(dropout_key(self.seed, number), device=self.device)
+        losses = []
+        with (
+            dense_products(self.protocol.precision),
+            layers_of_others(self.seed, number, self.device),
+        ):
+            for index in self.batches(order):
+                self.optimizer.zero_grad(set_to_none=True)
+                loss = self._loss(index, key)
+                loss.backward()
+                self.workers.add_gradients(self.model.parameters())
+                self.optimizer.step()
+                losses.append(loss.detach() * len(index))
+        total = torch.stack(losses).sum()
+        self.workers.add(total)
+        return total.div(len(order)).cpu().view(1)
 
+    def _loss(self, index: Tensor, key: Tensor) -> Tensor:
+        """The training loss of a batch; of several workers, this one's part of it."""
+        own = self.workers.share(index)
+        counts = len(own) > 0
+        if not counts:  # a batch with fewer graphs than workers: its gradient is zero here
+            own = index[:1]
+        batch, target = self.inputs.batch(self.model, own), self.target[own.to(self.device)]
+        output, added = self.forward(batch, {}, key)
+        alone = self.workers.alone
+        real = None if alone else torch.full((len(own),), counts, device=self.device)
+        return self.loss(output, target, self.fitted, added, real)[0]
 
-def check_state(state: Mapping[str, Tensor], names: Iterable[str]) -> None:
-    """Refuse a state that lacks a member's weights."""
-    for name in names:
-        if not entries(state, name, "kept"):
-            raise LookHopsError(
-                f"The unfinished training holds no weights of seed {name}: another version of "
-                "LookHops began it. Begin again with --overwrite."
-            )
+    def validate(self) -> tuple[Tensor, Tensor]:
+        output, target = self._outputs(self.split.val, {})
+        self.val_outputs = output
+        loss, _ = self.task.losses(output, target, self.fitted)
+        score, _ = self.task.scores(output, target, self.fitted)
+        return loss.cpu().view(1), score.cpu().view(1)
 
+    def validated(self) -> Tensor:
+        return self.val_outputs.cpu()[None]
 
-class MemberAdam(Adam):
-    r"""Adam with a learning rate and a weight decay for each member of a stack.
+    def predict(self, part: str) -> list[Tensor]:
+        return [self._outputs(getattr(self.split, part), self.kept)[0].cpu()]
 
-    PyTorch's takes one rate for all of a parameter. A step of it with the rate 1 moves a parameter
-    :math:`\theta` by :math:`u`, which does not depend on the rate; of this each member :math:`m`
-    takes its share, where there is no kernel that takes one rate for each:
+    @torch.no_grad()
+    def _outputs(self, part: Tensor, weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Outputs and targets of the graphs with these numbers; no weights: the present ones."""
+        self.model.eval()
+        outputs, batches, workers = [], self.batches(part), self.workers
+        with dense_products(self.protocol.precision):
+            for number, index in enumerate(batches):
+                if number % workers.count == workers.rank:
+                    outputs.append(self.forward(self.inputs.batch(self.model, index), weights)[0])
+                else:  # another worker's: all are added up
+                    width = self.task.out_channels
+                    none = torch.zeros(len(index), width, dtype=self.dtype, device=self.device)
+                    outputs.append(none)
+        output = torch.cat(outputs)
+        workers.add(output)
+        return output, self.target[part.to(self.device)]
 
-    .. math::
-        \theta_m \leftarrow \theta_m + \eta_m u_m, \qquad
-        u = \mathrm{Adam}_1(\nabla_m + \lambda_m \theta_m)
+    def remember(self, better: Tensor) -> None:
+        if bool(better[0]):
+            for key, value in self.model.state_dict().items():
+                self.kept[key].copy_(value)
 
-    The rates are tensors on the device of the parameters, which a recorded step reads.
+    def weights(self) -> list[dict[str, Tensor]]:
+        return [{key: value.cpu() for key, value in self.kept.items()}]
 
-    Args:
-        parameters: With a leading axis of members, shape (members, ...).
-        rates: Of each member.
-        options: Of :class:`torch.optim.Adam`.
-    """
+    def state(self) -> dict[str, Tensor]:
+        parts: dict[str, Mapping[str, Tensor]] = {
+            "now": self.model.state_dict(),
+            "kept": self.kept,
+            **moments(self.optimizer, dict(self.model.named_parameters())),
+        }
+        return {
+            f"{self.name}.{part}.{key}": value.detach().cpu().clone()
+            for part, values in parts.items()
+            for key, value in values.items()
+        }
 
-    def __init__(
-        self, parameters: Iterable[Tensor], rates: Sequence[Rates], **options: Any
-    ) -> None:
-        super().__init__(parameters, lr=1.0, **options)
-        self.learning = self._rates(*(own.learning_rate for own in rates))
-        self.decay = self._rates(*(own.weight_decay for own in rates))
-
-    def step_of_pytorch(self, closure: Callable[[], Any] | None) -> None:
-        """The formula above."""
-        assert closure is None
-        moved = [value for value in self.values if value.grad is not None]
-        for value in moved:
-            value.grad.addcmul_(value, _along(self.decay, value))  # type: ignore[union-attr]
-        before = [value.clone() for value in moved]
-        super().step_of_pytorch(closure)
-        for value, old in zip(moved, before, strict=True):
-            value.copy_(old.lerp_(value, _along(self.learning, value)))
-
-
-def _along(each: Tensor, value: Tensor) -> Tensor:
-    """One number a member, shaped to multiply a parameter."""
-    return each.view(-1, *[1] * (value.dim() - 1))
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        check_state(state, self.names)
+        kept = entries(state, self.name, "kept")
+        self.model.load_state_dict(entries(state, self.name, "now") or kept)
+        self.kept = {key: value.to(self.device) for key, value in kept.items()}
+        own = {moment: entries(state, self.name, f"adam-{moment}") for moment in MOMENTS}
+        for key, value in self.model.named_parameters():
+            if key in own["step"]:
+                self.optimizer.state[value] = {
+                    moment: values[key].to(self.device) for moment, values in own.items()
+                }

@@ -19,7 +19,7 @@ from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity
-from lookhops.training.gather import Gatherer, WholeGatherer
+from lookhops.training.inputs import Gatherer, WholeGatherer
 from lookhops.training.windows import Window, Windows, first_entries
 
 #: Steps whose graphs come to the device together, and nodes: whichever is fewer.
@@ -44,46 +44,37 @@ class Feed:
         self.entries = whole.counts
 
     def batch(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> GraphBatch:
-        """A batch of each member; arguments as for :class:`~lookhops.training.gather.Gatherer`."""
+        """A batch of each member, as :class:`~lookhops.training.inputs.Gatherer` makes it."""
         batch = self.gatherer(index, room, dtype, self.scales)
         return replace(batch, whole=self.whole(index, room.entries))
 
     def reserve(self, plan: Tensor) -> bool:
-        """Make room for the graphs of a plan; whether steps run over other memory now."""
+        """Reserve memory for the graphs of a plan; whether steps run over other memory now."""
         return False
 
-    def room_for_order(self, plan: Tensor) -> Tensor:
-        """An empty plan on the device, which holds one that :meth:`rounds` gives."""
+    def empty_order(self, plan: Tensor) -> Tensor:
+        """An empty plan on the device, as large as those that :meth:`rounds` gives."""
         return torch.full_like(plan, -1, device=self.gatherer.graphs.device)
 
     def rounds(self, plan: Tensor) -> Iterator[Tensor]:
         """The batches of a plan, some at a time, whose graphs are then on the device.
 
-        Args:
-            plan: Numbers of graphs in the whole set, shape (members, batches, size), -1 for none.
-
-        Yields:
-            Shape (members, some batches, size): numbers as :meth:`batch` takes them.
+        The plan has numbers of graphs in the whole set, shape (members, batches, size), -1 for
+        none; what is given has numbers as :meth:`batch` takes them.
         """
         yield plan
 
-    def go_on(self) -> None:
+    def prefetch(self) -> None:
         """Fetch the graphs of the next rounds while the steps of this one run."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """What some steps need.
+    """What some steps need."""
 
-    Args:
-        order: The batches, by numbers in the window, in main memory.
-        tensors: The graphs of all members, member after member, by the names of the buffers.
-        ready: Reached on the device when all of it is there, or none.
-    """
-
-    order: Tensor
-    tensors: dict[str, Tensor]
-    ready: torch.cuda.Event | None
+    order: Tensor  # the batches, by numbers in the window, in main memory
+    tensors: dict[str, Tensor]  # the graphs, member after member, by the names of the buffers
+    ready: torch.cuda.Event | None  # reached on the device when all of it is there
 
 
 class Streamed(Feed):
@@ -96,9 +87,8 @@ class Streamed(Feed):
     Args:
         windows: The set.
         model: One of the networks: it says what it reads.
-        preprocessing: What was fitted on a training part.
-        entries: Known neighbourhoods of each graph, shape (members, graphs), or none.
-        scales: The members' scales of numbers.
+        preprocessing: What was fitted on each member's training part.
+        entries, scales: As for :class:`Feed`.
     """
 
     def __init__(
@@ -112,22 +102,22 @@ class Streamed(Feed):
         self.scales = scales
         self.windows, self.model, self.preprocessing = windows, model, preprocessing
         self.entries = None if entries is None else entries.numpy()
-        self.first_entries = None if entries is None else [first_entries(own) for own in entries]
-        self.longest = max(own.graphs.num_neighbourhoods for own in preprocessing)
+        self.first_entries = None if entries is None else [first_entries(row) for row in entries]
+        self.longest = max(fitted.graphs.num_neighbourhoods for fitted in preprocessing)
         self.stream = torch.cuda.Stream() if windows.device.type == "cuda" else None
         self.left: deque[Tensor] = deque()
         self.coming: deque[Future[_Round]] = deque()
-        self.room: tuple[int, ...] = (0, 0, 0, 0)
+        self.sizes: tuple[int, ...] = (0, 0, 0, 0)
         self.reserve(torch.full((len(preprocessing), 1, 1), -1))
 
     # ---------------------------------------------------------------- buffers
 
     def reserve(self, plan: Tensor) -> bool:
-        needs = [self.room, *map(self._needs, self._parts(plan))]
+        needs = [self.sizes, *map(self._needs, self._parts(plan))]
         needed = [max(each) for each in zip(*needs, strict=True)]
-        if hasattr(self, "buffers") and needed == list(self.room):
+        if hasattr(self, "buffers") and needed == list(self.sizes):
             return False
-        self.room = tuple(-(-each // STEP) * STEP for each in needed)
+        self.sizes = tuple(-(-each // STEP) * STEP for each in needed)
         self._allocate()
         return True
 
@@ -141,12 +131,12 @@ class Streamed(Feed):
         )
         entries = 0
         if self.entries is not None:
-            each = zip(self.entries, part, strict=True)
-            entries = sum(int(own[row[row >= 0].numpy()].sum()) for own, row in each)
+            members = zip(self.entries, part, strict=True)
+            entries = sum(int(each[row[row >= 0].numpy()].sum()) for each, row in members)
         return len(chosen), nodes, edges, entries
 
     def _allocate(self) -> None:
-        graphs, nodes, edges, entries = self.room
+        graphs, nodes, edges, entries = self.sizes
         whole_set, device = self.windows.graphs, self.windows.device
 
         def rows(like: Tensor, count: int) -> Tensor:
@@ -171,16 +161,17 @@ class Streamed(Feed):
         self.buffers.__dict__["is_undirected"] = whole_set.is_undirected
         if self.model.uses_edges:
             self.buffers.__dict__["is_symmetric"] = whole_set.is_symmetric
-        own = {"number": numbers(graphs), "first_node": numbers(graphs)}
-        self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, own["first_node"])
+        in_set = {"number": numbers(graphs), "first_node": numbers(graphs)}
+        first_node = in_set["first_node"]
+        self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, first_node)
         whole: dict[str, Any] = {}
         if totals := self.preprocessing[0].graphs.num_totals:
             whole["totals"] = torch.zeros(graphs, totals, device=device)
         if self.entries is not None:
             sizes = {"indices": entries, "offsets": graphs + 1, "first_entry": graphs}
             whole |= {name: numbers(size) for name, size in sizes.items()}
-        self.whole = WholeGatherer(**whole, number=own["number"])
-        self.slots = {**self.buffers.tensors, **own, **whole}
+        self.whole = WholeGatherer(**whole, number=in_set["number"])
+        self.slots = {**self.buffers.tensors, **in_set, **whole}
 
     def _put(self, made: _Round) -> None:
         """Copy a round into the buffers."""
@@ -199,21 +190,20 @@ class Streamed(Feed):
         slots = plan.shape[0] * plan.shape[2] * graphs.num_nodes // max(len(graphs), 1)
         return plan.split(max(1, min(STEPS, NODES // max(slots, 1))), dim=1)
 
-    def room_for_order(self, plan: Tensor) -> Tensor:
+    def empty_order(self, plan: Tensor) -> Tensor:
         return torch.full_like(self._parts(plan)[0], -1, device=self.windows.device)
 
     def rounds(self, plan: Tensor) -> Iterator[Tensor]:
-        """Some steps at a time; after :meth:`go_on` those that come next are fetched."""
         self.left, self.coming = deque(self._parts(plan)), deque()
         with ThreadPoolExecutor(AHEAD) as self.pool:
             while self.left or self.coming:
                 if not self.coming:
-                    self.go_on()
+                    self.prefetch()
                 made = self.coming.popleft().result()
                 self._put(made)
                 yield made.order
 
-    def go_on(self) -> None:
+    def prefetch(self) -> None:
         while self.left and len(self.coming) < AHEAD:
             self.coming.append(self.pool.submit(self._fetch, self.left.popleft()))
 
@@ -221,13 +211,12 @@ class Streamed(Feed):
         """What some steps need; runs in a thread of its own."""
         beside = torch.cuda.stream(self.stream) if self.stream is not None else nullcontext()
         with torch.no_grad(), beside:
-            there = part >= 0
-            chosen = part[there]
+            real = part >= 0
             order = torch.full_like(part, -1)
-            order[there] = torch.arange(len(chosen))
-            window = self.windows.of(chosen)
-            own = {"number": window.number, "first_node": window.first_node}
-            tensors = {**window.graphs.tensors, **own, **self._whole(window, part)}
+            order[real] = torch.arange(int(real.sum()))
+            window = self.windows.of(part[real])
+            in_set = {"number": window.number, "first_node": window.first_node}
+            tensors = {**window.graphs.tensors, **in_set, **self._whole(window, part)}
             ready = None
             if self.stream is not None:
                 order = order.pin_memory()

@@ -21,8 +21,7 @@ from lookhops.graphs.choosing import gather
 from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes
 from lookhops.training.device import limited_threads
-from lookhops.training.gather import Gatherer, WholeGatherer
-from lookhops.training.inputs import MemberInputs
+from lookhops.training.inputs import Gatherer, MemberInputs, WholeGatherer
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.recording import Recorder
 from lookhops.training.stacked import stackable
@@ -62,8 +61,7 @@ class Ensemble:
     def outputs(self, whole: PreparedGraphs) -> list[Tensor]:
         """What each network gives for each graph, shape (g, outputs), in main memory.
 
-        Args:
-            whole: The graphs, on the networks' device, and what is known of them as wholes.
+        ``whole`` are the graphs, on the networks' device, with their features of whole graphs.
         """
         first = self.networks[0]
         if not len(whole.graphs):
@@ -94,11 +92,9 @@ class Ensemble:
 
     def _inputs(self, whole: PreparedGraphs) -> list[MemberInputs]:
         """The graphs in the columns of each network."""
-        known: dict[int, MemberInputs] = {}
-        for own in self.preprocessing:
-            if id(own) not in known:
-                known[id(own)] = MemberInputs(whole, self.encoding, own)
-        return [known[id(own)] for own in self.preprocessing]
+        different = {id(fitted): fitted for fitted in self.preprocessing}
+        inputs = {key: MemberInputs(whole, self.encoding, f) for key, f in different.items()}
+        return [inputs[id(fitted)] for fitted in self.preprocessing]
 
     def _readouts(
         self,
@@ -106,10 +102,7 @@ class Ensemble:
         networks: Sequence[GraphNetwork],
         inputs: Sequence[MemberInputs],
     ) -> list[Tensor | None]:
-        """The sum of each network's readouts, shape (g, d): all that has to be done in batches.
-
-        None where there is no convolution.
-        """
+        """The sum of each network's readouts, shape (g, d); none where it has no convolution."""
         if not networks[0].convs:
             return [None] * len(networks)
 
@@ -192,12 +185,7 @@ def _batches(graphs: Graphs, channels: int) -> list[Tensor]:
 
 
 def side_by_side(batch: Callable[[Tensor], Result], batches: Sequence[Tensor]) -> Iterator[Result]:
-    """The batches' results in order; on the CPU several at a time, by one thread each.
-
-    Args:
-        batch: What is done with each, given the numbers of its graphs.
-        batches: One at least.
-    """
+    """The results of ``batch`` in order; on the CPU several at a time, by one thread each."""
     threads = min(torch.get_num_threads(), MOST_THREADS, len(batches))
     if batches[0].is_cuda or threads < 2:
         yield from map(batch, batches)
@@ -214,8 +202,7 @@ def batches_by_nodes(nodes: np.ndarray, most_nodes: int, most_graphs: int) -> np
 
     Args:
         nodes: Nodes of each graph, shape (g), g at least 1.
-        most_nodes: Of a batch.
-        most_graphs: Of a batch.
+        most_nodes, most_graphs: Of a batch.
 
     Returns:
         Numbers of the graphs, shape (batches, size), -1 for none.
@@ -229,5 +216,5 @@ def batches_by_nodes(nodes: np.ndarray, most_nodes: int, most_graphs: int) -> np
         start = max(min(stop, start + most_graphs), start + 1)
     first = np.array(starts, dtype=np.int64)
     count = np.diff(first, append=len(nodes))
-    place = np.arange(count.max())
-    return np.where(place < count[:, None], first[:, None] + place, -1)
+    position = np.arange(count.max())
+    return np.where(position < count[:, None], first[:, None] + position, -1)

@@ -1,19 +1,48 @@
-"""The weights of many members as stacks: the present ones, the kept ones, and Adam's moments."""
+"""The weights of many members as stacks, their optimiser, and the state that both leave."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from lookhops.core.errors import LookHopsError
 from lookhops.nn import GraphNetwork
 from lookhops.ops.adam import Adam
-from lookhops.training.engine import MOMENTS, check_state, entries, moments
+from lookhops.training.runs import Rates
 
+#: What Adam remembers of each parameter.
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 Weights = Mapping[str, Tensor]
 #: The parameter that has a row for each neighbourhood of a member's vocabulary.
 TABLE = "fingerprint.weight"
+
+
+def moments(optimizer: Adam, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """What Adam remembers: moment, name of the parameter, value; empty before the first step."""
+    state = optimizer.state
+    return {
+        f"adam-{moment}": {n: state[w][moment] for n, w in weights.items() if w in state}
+        for moment in MOMENTS
+    }
+
+
+def entries(state: Mapping[str, Tensor], name: str, what: str) -> dict[str, Tensor]:
+    """A member's entries of a state: ``now``, ``kept`` or one of Adam's moments."""
+    prefix = f"{name}.{what}."
+    return {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
+
+
+def check_state(state: Mapping[str, Tensor], names: Iterable[str]) -> None:
+    """Refuse a state that lacks a member's weights."""
+    for name in names:
+        if not entries(state, name, "kept"):
+            raise LookHopsError(
+                f"The unfinished training holds no weights of seed {name}: another version of "
+                "LookHops began it. Begin again with --overwrite."
+            )
 
 
 class MemberWeights:
@@ -131,3 +160,46 @@ def padded_stack(values: Sequence[Tensor]) -> Tensor:
     if values[0].dim() < 2:
         return torch.stack(list(values))
     return torch.nn.utils.rnn.pad_sequence(list(values), batch_first=True)
+
+
+class MemberAdam(Adam):
+    r"""Adam with a learning rate and a weight decay for each member of a stack.
+
+    PyTorch's takes one rate for all of a parameter. A step of it with the rate 1 moves a parameter
+    :math:`\theta` by :math:`u`, which does not depend on the rate; of this each member :math:`m`
+    takes its share, where there is no kernel that takes one rate for each:
+
+    .. math::
+        \theta_m \leftarrow \theta_m + \eta_m u_m, \qquad
+        u = \mathrm{Adam}_1(\nabla_m + \lambda_m \theta_m)
+
+    The rates are tensors on the device of the parameters, which a recorded step reads.
+
+    Args:
+        parameters: With a leading axis of members, shape (members, ...).
+        rates: Of each member.
+        options: Of :class:`torch.optim.Adam`.
+    """
+
+    def __init__(
+        self, parameters: Iterable[Tensor], rates: Sequence[Rates], **options: Any
+    ) -> None:
+        super().__init__(parameters, lr=1.0, **options)
+        self.learning = self._rates(*(own.learning_rate for own in rates))
+        self.decay = self._rates(*(own.weight_decay for own in rates))
+
+    def step_of_pytorch(self, closure: Callable[[], Any] | None) -> None:
+        """The formula above."""
+        assert closure is None
+        moved = [value for value in self.values if value.grad is not None]
+        for value in moved:
+            value.grad.addcmul_(value, _along(self.decay, value))  # type: ignore[union-attr]
+        before = [value.clone() for value in moved]
+        super().step_of_pytorch(closure)
+        for value, old in zip(moved, before, strict=True):
+            value.copy_(old.lerp_(value, _along(self.learning, value)))
+
+
+def _along(each: Tensor, value: Tensor) -> Tensor:
+    """One number a member, shaped to multiply a parameter."""
+    return each.view(-1, *[1] * (value.dim() - 1))

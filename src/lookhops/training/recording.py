@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-#: A step of training or validation; it is given its number, a tensor of shape (1), and may read it
-#: on the device only: a recorded step must not ask the host.
+#: A step of training or validation, given its number, a tensor of shape (1) that it may read on
+#: the device only: a recorded step must not ask the host.
 Step = Callable[[Tensor], None]
 
 
@@ -28,11 +28,11 @@ def _without_collecting() -> Iterator[None]:
 
 
 class Recorder:
-    """Takes a step many times over.
+    """Takes a step many times.
 
-    A step that is recorded always runs over the same memory, so that it costs the host one launch;
-    it is given the number of the step, which is counted on the device. On the CPU, and where shapes
-    depend on the data, the same steps run without being recorded.
+    A recorded step always runs over the same memory and costs the host one launch; its number is
+    counted on the device. On the CPU, and where shapes depend on the data, the same steps run
+    without being recorded.
 
     Args:
         optimizer: What the steps may change; the warm-up that recording needs leaves no trace in
@@ -50,7 +50,7 @@ class Recorder:
         self.recorded: dict[str, torch.cuda.CUDAGraph] = {}
 
     def forget(self, fixed_shapes: bool) -> None:
-        """Record every step again, if at all: the memory that it runs over is another."""
+        """Record every step again, if at all: it runs over other memory."""
         self.recorded.clear()
         self.records = fixed_shapes and self.sums.is_cuda
 
@@ -90,12 +90,9 @@ class Recorder:
         return graph
 
     def _snapshot(self) -> list[tuple[Tensor, dict[str, Tensor]]]:
-        """Each parameter's value and moments; none before the first step."""
+        """Copies of each parameter's value and moments; no moments before the first step."""
         return [
-            (
-                value.detach().clone(),
-                {key: moment.clone() for key, moment in self._moments(value).items()},
-            )
+            (value.detach().clone(), {k: moment.clone() for k, moment in self._moments(value)})
             for value in self.parameters
         ]
 
@@ -103,8 +100,8 @@ class Recorder:
     def _put_back(self, before: list[tuple[Tensor, dict[str, Tensor]]]) -> None:
         for value, (old, moments) in zip(self.parameters, before, strict=True):
             value.copy_(old)
-            for key, moment in self._moments(value).items():
+            for key, moment in self._moments(value):
                 moment.copy_(moments[key]) if moments else moment.zero_()
 
-    def _moments(self, value: Tensor) -> dict[str, Tensor]:
-        return self.optimizer.state.get(value, {}) if self.optimizer else {}
+    def _moments(self, value: Tensor) -> list[tuple[str, Tensor]]:
+        return [*self.optimizer.state.get(value, {}).items()] if self.optimizer else []

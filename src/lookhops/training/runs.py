@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,9 @@ from lookhops.encoding.graph_encoding import Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import PARTS, Split, SplitPlan
 from lookhops.tasks import Task
-from lookhops.training.randomness import FINAL
+
+#: Stands where a seed does, for networks that are trained on all graphs.
+FINAL = -1
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,6 @@ class Rates:
 
     @classmethod
     def of(cls, architecture: Architecture, protocol: Protocol) -> Rates:
-        """Those of an architecture and a protocol."""
         return cls(protocol.learning_rate, protocol.weight_decay, architecture.dropout)
 
     def applied(
@@ -98,7 +100,7 @@ class Run:
 
     @property
     def key(self) -> str:
-        """What files call it."""
+        """Its name in files."""
         return run_key(self.seed, self.member)
 
     @property
@@ -136,6 +138,13 @@ def run_key(seed: int, member: int) -> str:
     """What files call a run: its seed, then its member's number where that is not the first."""
     name = "final" if seed == FINAL else f"{seed}"
     return f"{name}-{member}" if member else name
+
+
+def member_seed(seed: int, member: int) -> int:
+    """The seed of all that is random in a member: of the first the split's own, else from both."""
+    if member == 0 and seed != FINAL:
+        return seed
+    return int.from_bytes(hashlib.sha256(f"{seed} {member}".encode()).digest()[:4], "little")
 
 
 #: Gives, for the runs of a stack, what an earlier :class:`Epoch` held of it.
@@ -189,7 +198,9 @@ def by_split(runs: Sequence[Run], task: Task) -> list[Run]:
     by_seed: dict[int, list[Run]] = {}
     for run in runs:
         by_seed.setdefault(run.seed, []).append(run)
-    return [own[0] if len(own) == 1 else _average(own, task) for own in by_seed.values()]
+    return [
+        members[0] if len(members) == 1 else _average(members, task) for members in by_seed.values()
+    ]
 
 
 def _average(members: Sequence[Run], task: Task) -> Run:
@@ -220,12 +231,12 @@ def draw_splits(
     known = task.known(task.targets(graphs)).cpu()
     if not bool(known.all()):  # parts that were given may hold graphs without any target
         parts = {
-            seed: Split(*(own[known[own]] for own in (part.train, part.val, part.test)))
-            for seed, part in plan.splits.items()
+            seed: Split(*(part[known[part]] for part in (split.train, split.val, split.test)))
+            for seed, split in plan.splits.items()
         }
         plan = replace(plan, splits=parts)
-    for seed, part in plan.splits.items():
-        _check_split(graphs, task, part, seed)
+    for seed, split in plan.splits.items():
+        _check_split(graphs, task, split, seed)
     return plan
 
 

@@ -12,12 +12,11 @@ from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.sources.splits import PARTS
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, plan_of
-from lookhops.training.device import dense_products
+from lookhops.training.device import dense_products, dropout_key, layers_of_others, shuffled
 from lookhops.training.engine import Engine
 from lookhops.training.feed import Feed, Streamed
-from lookhops.training.gather import Gatherer, WholeGatherer
+from lookhops.training.inputs import Gatherer, WholeGatherer
 from lookhops.training.member_weights import MemberWeights, Weights
-from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 from lookhops.training.recording import Recorder, Step
 
 
@@ -30,7 +29,7 @@ def stackable(model: GraphNetwork) -> bool:
 class StackedEngine(Engine):
     """A stack of members, on a GPU or on the CPU.
 
-    All graphs live on the device, or come there some at a time where there is no room for all
+    All graphs live on the device, or come there some at a time where they do not fit
     (:mod:`~lookhops.training.feed`). A batch of every member is gathered there by index arithmetic
     into buffers of fixed capacity; the members are one leading axis of all weights and features. On
     a GPU a step is recorded once as a CUDA graph and then replayed: an epoch costs the host a copy
@@ -54,8 +53,6 @@ class StackedEngine(Engine):
         self.stack = MemberWeights(models, self.names, sizes, self.begin)
         self._fill()
 
-    # ---------------------------------------------------------------- the members
-
     def _feed(self, members: Sequence[int]) -> Feed:
         """Where the batches of these members come from."""
         preprocessing = [self.preprocessing[member] for member in members]
@@ -71,13 +68,13 @@ class StackedEngine(Engine):
     def _fill(self) -> None:
         """Make all that the members need who are in the stack now."""
         self.members = self.stack.members
-        known = [one for m in self.members if (one := self.fitted_each[m]) is not None]
-        self.fitted = torch.stack(known) if known else None
+        fitted = [one for m in self.members if (one := self.fitted_each[m]) is not None]
+        self.fitted = torch.stack(fitted) if fitted else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
         self.feed = self._feed(self.members)
         self.capacity = Capacity(0, 0)
         # What recorded steps read and write stays where it is.
-        self.orders = {part: self.feed.room_for_order(self.plans[part]) for part in PARTS[:2]}
+        self.orders = {part: self.feed.empty_order(self.plans[part]) for part in PARTS[:2]}
         shape = *self.plans["val"].shape, self.task.out_channels
         self.val_outputs = torch.zeros(shape, dtype=self.dtype, device=self.device)
         self.taken = torch.zeros(1, dtype=torch.long, device=self.device)  # steps of past rounds
@@ -86,7 +83,7 @@ class StackedEngine(Engine):
         self.ones = torch.ones(len(self.members), dtype=self.dtype, device=self.device)
         self.recorder = Recorder(self.stack.optimizer, self.sums, self._recordable)
         self.val_needs = self._needs(self.plans["val"])
-        #: The next epoch, its batches and the room that they need.
+        #: The next epoch, its batches and what they need.
         self.ahead: tuple[int, Tensor, Capacity] | None = None
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
@@ -152,17 +149,17 @@ class StackedEngine(Engine):
 
     @property
     def _recordable(self) -> bool:
-        """Whether steps over the present room can be recorded."""
+        """Whether steps of the present capacity can be recorded."""
         fixed = keeps_shapes(self.model, self.capacity, len(self.members))
         return fixed and self.workers.recordable
 
     def _needs(self, plan: Tensor, feed: Feed | None = None) -> Capacity:
-        """The room that the batches of a plan need, by default those of the present feed."""
+        """What the batches of a plan need, by default those of the present feed."""
         entries = (feed or self.feed).entries
         return replace(self.sizes, entries=entries).room(plan.numpy())
 
     def _reserve(self, plan: Tensor, needed: Capacity | None = None) -> None:
-        """See that every batch of a plan fits; if not, choose more room and record again."""
+        """See that every batch of a plan fits; if not, grow the capacity and record again."""
         needed = self._needs(plan) if needed is None else needed
         if not self.capacity.holds(needed):
             usual = self.capacity
@@ -179,11 +176,11 @@ class StackedEngine(Engine):
         """Take the step of this name for every batch of a plan; what they added up."""
         order, sums, begun = self.orders[name], self.sums, False
         self.taken.zero_()
-        for some in self.feed.rounds(plan):
-            count = some.shape[1]
-            order[:, :count].copy_(some, non_blocking=True)
+        for batches in self.feed.rounds(plan):
+            count = batches.shape[1]
+            order[:, :count].copy_(batches, non_blocking=True)
             self.recorder.record(name, step)
-            self.feed.go_on()
+            self.feed.prefetch()
             sums = self.recorder.run(name, step, count, more=begun)
             begun = True
             self.taken += count
@@ -250,8 +247,8 @@ class StackedEngine(Engine):
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]
         with dense_products(self.protocol.precision):
-            for some in feed.rounds(plan):
-                for index in some.to(self.device).unbind(1):
+            for batches in feed.rounds(plan):
+                for index in batches.to(self.device).unbind(1):
                     output, _, real, _ = self._outputs(index, capacity, weights, feed)
                     for member in everybody:
                         found[member].append(output[member][real[member]].cpu())

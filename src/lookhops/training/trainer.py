@@ -17,11 +17,25 @@ from lookhops.nn import Architecture
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
-from lookhops.training.device import choose_device, in_halves, limited_threads, threads_of
-from lookhops.training.eager import EagerEngine
-from lookhops.training.engine import Engine
-from lookhops.training.randomness import FINAL, member_seed, unweighted
-from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Resume, Run, by_split, draw_splits
+from lookhops.training.device import (
+    choose_device,
+    in_halves,
+    limited_threads,
+    threads_of,
+    unweighted,
+)
+from lookhops.training.engine import EagerEngine, Engine
+from lookhops.training.runs import (
+    FINAL,
+    Epoch,
+    NotFinite,
+    OnEpoch,
+    Resume,
+    Run,
+    by_split,
+    draw_splits,
+    member_seed,
+)
 from lookhops.training.stacked import StackedEngine, stackable
 from lookhops.training.unseen import Unseen
 from lookhops.training.workers import ALONE, Workers

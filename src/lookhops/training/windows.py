@@ -41,40 +41,31 @@ class Window:
     first_node: Tensor
 
 
+@dataclass(frozen=True, eq=False)
 class Windows:
-    """A set of graphs of which a device gets a few at a time.
+    """A set of graphs, in main memory, of which a device gets a few at a time."""
 
-    Args:
-        graphs: The graphs, in main memory.
-        architecture: The network: which features of whole graphs it reads.
-        encoding: The columns of nodes and edges that it reads.
-        device: Where windows go.
-    """
-
-    def __init__(
-        self, graphs: Graphs, architecture: Architecture, encoding: Encoding, device: torch.device
-    ) -> None:
-        self.graphs, self.device = graphs, device
-        self.architecture, self.encoding = architecture, encoding
+    graphs: Graphs
+    architecture: Architecture
+    encoding: Encoding
+    device: torch.device
 
     def of(self, index: Tensor) -> Window:
         """The graphs with these numbers, through pinned memory, without waiting for the copy."""
-        chosen = gather(self.graphs, index)
+        graphs = _moved(gather(self.graphs, index), self.device)
         first_node = self.graphs.node_ptr[index].long()
-        return Window(
-            _moved(chosen, self.device), *(_sent(t, self.device) for t in (index, first_node))
-        )
+        return Window(graphs, _sent(index, self.device), _sent(first_node, self.device))
 
     def whole(self, graphs: Graphs) -> PreparedGraphs:
-        """What is known of a window's graphs as wholes."""
+        """A window's graphs with their features of whole graphs."""
         return PreparedGraphs.of(graphs, self.architecture, self.encoding)
 
     def learn(self, train: Tensor) -> Preprocessing:
         """What is fitted on the training part besides the encoding."""
         nodes = int(self.graphs.nodes_per_graph[train].sum(dtype=torch.long))
-        ordered, place = train[:: max(1, -(-nodes // LEARN_FROM))].sort()
+        ordered, order = train[:: max(1, -(-nodes // LEARN_FROM))].sort()
         whole = self.whole(self.of(ordered).graphs)
-        return Preprocessing.fit(whole, self.architecture, place.argsort())
+        return Preprocessing.fit(whole, self.architecture, order.argsort())
 
     def count_entries(self, encodings: Sequence[GraphEncoding]) -> Tensor | None:
         """How many known neighbourhoods each graph has, int32, shape (members, g), or none."""
@@ -99,12 +90,11 @@ def first_entries(counts: Tensor) -> Tensor:
 
 
 def _moved(graphs: Graphs, device: torch.device) -> Graphs:
-    """The graphs on a device, with what is known of their edges."""
+    """The graphs on a device, with what has been found out about their edges."""
     sent = {name: _sent(tensor, device) for name, tensor in graphs.tensors.items()}
     moved = graphs.with_tensors(sent)
-    for known in ("is_undirected", "is_symmetric"):
-        if known in graphs.__dict__:
-            moved.__dict__[known] = graphs.__dict__[known]
+    cached = ("is_undirected", "is_symmetric")
+    moved.__dict__.update({k: v for k, v in graphs.__dict__.items() if k in cached})
     return moved
 
 
@@ -128,8 +118,8 @@ def should_stream(
     """
     if protocol.stream is not None:
         return protocol.stream
-    # What a device holds, at its fullest, of graphs that live there: sorting the edges both ways,
-    # or the neighbourhoods, takes some keys of 64 bits each.
+    # At its peak a device also holds some keys of 64 bits: edges are sorted both ways, or the
+    # neighbourhoods.
     nodes, edges = graphs.num_nodes, graphs.num_edges
     hops = 0 if architecture.fingerprint is None else architecture.fingerprint + 1
     keys = nodes + max(4 * edges, hops * nodes * (4 + networks))

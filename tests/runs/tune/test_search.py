@@ -8,9 +8,8 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
 from lookhops.runs.tune.outer import inner_splits
-from lookhops.runs.tune.search import Judge, Search
+from lookhops.runs.tune.search import Judge, Search, StudyFile, finished, is_complete
 from lookhops.runs.tune.space import Space
-from lookhops.runs.tune.study import StudyFile, finished, is_complete
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.runs import Run

@@ -19,9 +19,8 @@ from lookhops.runs.plan import Cell, canonical
 from lookhops.runs.results import CellResult
 from lookhops.runs.store import Store
 from lookhops.runs.tune.record import SearchRecord
-from lookhops.runs.tune.search import Judge, Search
+from lookhops.runs.tune.search import Judge, Search, StudyFile, best, finished
 from lookhops.runs.tune.space import Candidate, Space
-from lookhops.runs.tune.study import StudyFile, best, finished
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.training.runs import Event, OnEvent
 
@@ -59,23 +58,30 @@ def search_outer(
     """
     seeds, start = plan.protocol.seeds, time.monotonic()
     limit = inf if options.time_limit is None else options.time_limit
-    return [
-        _search(study, plan, seed, space, judge, options, start + limit * number / len(seeds))
-        for number, seed in enumerate(seeds, start=1)
-    ]
+    records = []
+    for number, seed in enumerate(seeds, start=1):
+        search = _open(study, plan, seed, space, judge, options)
+        if done := len(finished(search.study)):
+            text = f"seed {seed}: {counted(done, 'configuration')} tried already"
+            judge.on_event(Event(text=text, finished=done))
+
+        def after_stack(more: int, trials: Sequence[Any], seed: int = seed) -> None:
+            main = judge.task.main
+            value = main.written(best(trials, main).value)
+            tried = f"seed {seed}: {len(trials)} of {options.trials} configurations"
+            text = f"{tried}, best validation {main.title} {value}"
+            judge.on_event(Event(text=text, finished=more))
+
+        search.run(options.trials, start + limit * number / len(seeds), after_stack)
+        records.append(search.record(seed))
+    return records
 
 
-def _search(
-    study: Path,
-    plan: SplitPlan,
-    seed: int,
-    space: Space,
-    judge: Judge,
-    options: SearchOptions,
-    until: float,
-) -> SearchRecord:
-    """The search for one outer split, until it has all its trials or the time is up."""
-    main, splits = judge.task.main, inner_splits(judge.graphs, plan, seed, options.inner)
+def _open(
+    study: Path, plan: SplitPlan, seed: int, space: Space, judge: Judge, options: SearchOptions
+) -> Search:
+    """The search for one outer split, with what the study has of it."""
+    splits = inner_splits(judge.graphs, plan, seed, options.inner)
     settings = {
         "data": judge.graphs.fingerprint,
         "splits": _digest(splits),
@@ -84,20 +90,8 @@ def _search(
         "inner": options.inner,
         "stack": options.stack,
     }
-    file = StudyFile.open(study, f"seed {seed}", main, settings)
-    search = Search(file, space, judge, splits, options.stack)
-    if known := len(finished(search.study)):
-        said = f"seed {seed}: {counted(known, 'configuration')} tried already"
-        judge.on_event(Event(text=said, finished=known))
-
-    def after_stack(more: int, trials: Sequence[Any]) -> None:
-        value = main.written(best(trials, main).value)
-        said = f"seed {seed}: {len(trials)} of {options.trials} configurations"
-        text = f"{said}, best validation {main.title} {value}"
-        judge.on_event(Event(text=text, finished=more))
-
-    search.run(options.trials, until, after_stack)
-    return search.record(seed)
+    file = StudyFile.open(study, f"seed {seed}", judge.task.main, settings)
+    return Search(file, space, judge, splits, options.stack)
 
 
 def _digest(splits: Mapping[int, Split]) -> str:
@@ -124,9 +118,8 @@ def test_outer(
         store: The file of finished runs: what it has is not trained again.
 
     Returns:
-        The main metric of the test part of each outer split, of the configuration that its search
-        chose (``tuned``) and of the model ``recommended``; test graphs over training graphs
-        (``test_to_train``).
+        ``tuned`` and ``recommended``, the main metric of the test part of each outer split, and
+        ``test_to_train``, test graphs over training graphs.
     """
     seeds_of: dict[str, list[int]] = {}
     for seed, candidate in chosen.items():

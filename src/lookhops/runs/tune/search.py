@@ -1,24 +1,31 @@
-"""One search: candidates of one shape are tried in a stack, judged by validation alone."""
+"""One search: candidates of one shape are tried in a stack, judged by validation alone.
+
+What was tried is kept in a study of Optuna, in an SQLite file that its own tools read too.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
+from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
 from lookhops.runs.tune.record import SearchRecord, Tried
 from lookhops.runs.tune.space import Space
-from lookhops.runs.tune.study import StudyFile, best, finished, is_complete
 from lookhops.sources.splits import Split
 from lookhops.tasks import Metric, Task
 from lookhops.training.runs import Epoch, OnEvent, Rates, Run
@@ -27,6 +34,106 @@ from lookhops.training.trainer import Trainer, in_turn
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
+
+WAIT = 60  # seconds to wait for another process that writes
+SETTINGS = "settings"  # where a study keeps what it was begun with
+
+
+@dataclass(frozen=True, eq=False)
+class StudyFile:
+    """The study of one search in an SQLite file.
+
+    Only finished trials go there: a file is slow to write one number at a time, and what was on its
+    way when a process was killed is tried again.
+    """
+
+    path: Path
+    study: Study
+
+    @classmethod
+    def open(cls, path: Path, name: str, metric: Metric, settings: Mapping[str, Any]) -> StudyFile:
+        """Begin a study in a file, perhaps beside others, or continue it.
+
+        ``settings`` decide the search but for the number of trials; others are refused.
+        """
+        from optuna.storages import RDBStorage
+        from sqlalchemy import URL
+
+        url = URL.create("sqlite", database=str(path)).render_as_string()
+        plain = json.loads(json.dumps(settings))
+        with _explained(path):
+            storage = RDBStorage(url, {"connect_args": {"timeout": WAIT}})
+            study = new_study(metric, storage=storage, study_name=name, load_if_exists=True)
+            begun = study.user_attrs.get(SETTINGS)
+            if begun is None:
+                study.set_user_attr(SETTINGS, plain)
+        if begun is not None and begun != plain:
+            differs = [key for key in plain if begun.get(key) != plain[key]] or list(begun)
+            raise LookHopsError(
+                f"{path}: the search began with other settings ({', '.join(differs)}); continue "
+                "with the same, tune into another folder, or begin again with --overwrite."
+            )
+        return cls(path, study)
+
+    def in_memory(self, metric: Metric) -> Study:
+        """A study to work with, which has the trials of the file."""
+        study = new_study(metric)
+        with _explained(self.path):
+            study.add_trials(finished(self.study))
+        return study
+
+    def add(self, trials: Sequence[FrozenTrial]) -> None:
+        with _explained(self.path):
+            self.study.add_trials(trials)
+
+
+def new_study(metric: Metric, **where: Any) -> Study:
+    """A study whose trials are judged by a metric; in memory, unless a storage is given."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna.create_study(
+        direction="maximize" if metric.higher_is_better else "minimize", **where
+    )
+
+
+def finished(study: Study) -> list[FrozenTrial]:
+    """The trials that are judged, pruned ones too."""
+    trials = study.get_trials(deepcopy=False)
+    return [trial for trial in trials if trial.state.name in ("COMPLETE", "PRUNED")]
+
+
+def is_complete(trial: FrozenTrial) -> bool:
+    """Whether a trial was judged on all inner splits: the value of a pruned one is no mean."""
+    return trial.state.name == "COMPLETE"
+
+
+def best(trials: Sequence[FrozenTrial], metric: Metric) -> FrozenTrial:
+    """The trial with the best mean over all inner splits; of equal ones the first."""
+    judged = [trial for trial in trials if is_complete(trial)]
+    if not judged:
+        raise LookHopsError(
+            "No configuration could be judged: the loss of each stopped being a number, or the "
+            "validation parts are too small for the metric."
+        )
+    sign = -1 if metric.higher_is_better else 1
+    return min(judged, key=lambda trial: (sign * (trial.value or 0.0), trial.number))
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say in a sentence what is wrong with the file of a study."""
+    from optuna.exceptions import OptunaError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        yield
+    except (SQLAlchemyError, OptunaError, RuntimeError) as error:
+        reason = str(getattr(error, "orig", None) or error).splitlines()[0].rstrip(".")
+        raise LookHopsError(
+            f"{path}: cannot be used as a study ({reason}); begin again with --overwrite."
+        ) from error
+
 
 #: Epochs of the first inner split after which trials are compared. With the usual patience most
 #: have ended by the 70th; a comparison before the 20th would end some of the best.
@@ -47,18 +154,17 @@ class Rungs:
 
     def __init__(self, trials: Sequence[FrozenTrial], metric: Metric) -> None:
         self.metric = metric
-        self.reached: dict[int, list[float]] = {}
+        self.reached = defaultdict[int, list[float]](list)
         for trial in trials:
             for step, value in trial.intermediate_values.items():
-                self.reached.setdefault(step, []).append(value)
+                self.reached[step].append(value)
 
     def behind(self, step: int, scores: Mapping[Trial, float]) -> set[Trial]:
-        """The trials of a stack, by their best scores, that are behind at a rung: an epoch or
-        :data:`END`.
+        """The trials of a stack that are behind at an epoch or :data:`END`, by their best scores.
 
         All are reported to Optuna.
         """
-        reached = self.reached.setdefault(step, [])
+        reached = self.reached[step]
         for trial, score in scores.items():
             trial.report(score, step)
             reached.append(score)
@@ -104,8 +210,7 @@ class Judge:
         """
         nothing = torch.zeros(0, dtype=torch.long)
         parts = {seed: Split(one.train, one.val, nothing) for seed, one in splits.items()}
-        wanted = dict.fromkeys((one, seed) for one in rates for seed in parts)
-        runs = [Run(seed, parts[seed], rates=one) for one, seed in wanted]
+        runs = [Run(seed, parts[seed], rates=one) for one in dict.fromkeys(rates) for seed in parts]
         trainer = Trainer(
             self.graphs,
             self.task,
@@ -122,10 +227,10 @@ class Judge:
             for run, ends in zip(active, prune(active), strict=True):
                 run.pruned = ends
 
-        found: dict[tuple[Rates | None, int], Run] = {}
+        judged: dict[tuple[Rates | None, int], Run] = {}
         for run in in_turn(trainer, trainer.stacks(runs), None, on_epoch):
-            found[run.rates, run.seed] = replace(run, score=self._score(run), weights={})
-        return [[found[one, seed] for seed in splits] for one in rates]
+            judged[run.rates, run.seed] = replace(run, score=self._score(run), weights={})
+        return [[judged[one, seed] for seed in splits] for one in rates]
 
     def _score(self, run: Run) -> float | None:
         """The main metric of the validation part; none where the loss stopped being a number."""
@@ -152,8 +257,8 @@ class Search:
     where it falls behind the others (:class:`Rungs`). What is left is tried on all inner splits,
     and its mean over these counts. The first trial, the recommended model, is never pruned.
 
-    A search that was stopped continues as if it had not been: what a stack is drawn from follows
-    from the trials that are finished, and a stack is kept when all of it is.
+    A search that was stopped continues as if it had not been: a stack is drawn from the trials
+    that are finished, and kept when all of it is.
     """
 
     file: StudyFile
@@ -164,7 +269,7 @@ class Search:
 
     @cached_property
     def study(self) -> Study:
-        """The study that is worked with."""
+        """Where trials are drawn and told."""
         return self.file.in_memory(self.judge.task.main)
 
     def run(self, trials: int, until: float = inf, tell: Tell = lambda more, all: None) -> None:
@@ -175,27 +280,20 @@ class Search:
         while (done := len(finished(self.study))) < trials:
             if done and time.monotonic() >= until:
                 break
-            asked = self._ask(min(self.stack, trials - done), done)
-            self._try(asked)
-            trials_now = finished(self.study)
-            self.file.add(trials_now[done:])
-            tell(len(asked), trials_now)
+            self._try(self._ask(min(self.stack, trials - done), done))
+            tried = finished(self.study)
+            self.file.add(tried[done:])
+            tell(len(tried) - done, tried)
 
     def record(self, seed: int) -> SearchRecord:
         """What was tried and chosen for the outer split of this seed."""
-        trials = finished(self.study)
-        tried = tuple(
-            Tried(
-                self.space.candidate(trial.params).name,
-                dict(trial.params),
-                tuple(trial.user_attrs[SCORES]),
-                trial.value if is_complete(trial) else None,
-                trial.user_attrs[EPOCHS],
-                trial.user_attrs[SECONDS],
-            )
-            for trial in trials
-        )
-        return SearchRecord(seed, tried, trials.index(best(trials, self.judge.task.main)))
+        trials, tried = finished(self.study), []
+        for trial in trials:
+            scores, epochs, seconds = (trial.user_attrs[key] for key in (SCORES, EPOCHS, SECONDS))
+            name = self.space.candidate(trial.params).name
+            value = trial.value if is_complete(trial) else None
+            tried.append(Tried(name, dict(trial.params), tuple(scores), value, epochs, seconds))
+        return SearchRecord(seed, tuple(tried), trials.index(best(trials, self.judge.task.main)))
 
     def _ask(self, count: int, done: int) -> list[Trial]:
         """Draw trials of one shape; the very first is the recommended model."""
@@ -204,18 +302,15 @@ class Search:
 
         name = f"{self.file.study.study_name} {done}".encode()
         seed = int.from_bytes(hashlib.sha256(name).digest()[:4], "little")
-        distributions = self.space.distributions()
+        options = {"multivariate": True, "constant_liar": True, "seed": seed}
+        fixed = {} if done else self.space.recommended
         asked: list[Trial] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
-            at_random = AT_RANDOM * self.stack
-            sampler = TPESampler(
-                seed=seed, multivariate=True, constant_liar=True, n_startup_trials=at_random
-            )
-            fixed = {} if done else self.space.recommended
+            sampler = TPESampler(n_startup_trials=AT_RANDOM * self.stack, **options)
             for _ in range(count):
                 self.study.sampler = PartialFixedSampler(fixed, sampler)
-                asked.append(self.study.ask(distributions))
+                asked.append(self.study.ask(self.space.distributions()))
                 fixed = {name: asked[0].params[name] for name in self.space.shape}
         return asked
 
@@ -226,11 +321,13 @@ class Search:
         rungs = Rungs(finished(self.study), self.judge.task.main)
         first, *others = self.splits
         judged = dict(zip(asked, self._judge(asked, [first], rungs), strict=True))
-        ended = [
-            trial for trial, [one] in judged.items() if not one.pruned and one.score is not None
-        ]
-        behind = rungs.behind(END, {trial: judged[trial][0].score or 0.0 for trial in ended})
-        going = [trial for trial in ended if trial not in behind]
+        scored = {
+            trial: run.score
+            for trial, [run] in judged.items()
+            if not run.pruned and run.score is not None
+        }
+        behind = rungs.behind(END, scored)
+        going = [trial for trial in scored if trial not in behind]
         if others and going:
             for trial, more in zip(going, self._judge(going, others), strict=True):
                 judged[trial] += more
