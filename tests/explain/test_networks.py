@@ -9,7 +9,7 @@ import torch
 from lookhops import Graphs
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture
 from lookhops.explain import attribute, networks
-from lookhops.explain.points import copies
+from lookhops.explain.path import copies
 from lookhops.graphs.features import Features
 from lookhops.graphs.targets import targets_of
 from lookhops.nn import GraphBatch

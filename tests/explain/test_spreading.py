@@ -6,7 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.explain.spreading import AtomSpreading, over_neighbourhoods
+from lookhops.encoding import Encoding
+from lookhops.encoding.columns import Columns
+from lookhops.explain.spreading import Spreading, over_neighbourhoods
 from lookhops.neighbourhoods.totals import graph_totals, spread_totals
 from lookhops.sources.hop_tasks import hop_task
 from lookhops.sources.molecules import from_smiles
@@ -69,7 +71,8 @@ def test_shares_of_descriptors_reach_their_atoms():
     names = graphs.whole.number_names
     shares = torch.from_numpy(np.random.default_rng(0).normal(size=(3, len(names))))
     mean = torch.full((len(names),), 0.7, dtype=torch.float64)
-    node, left = AtomSpreading(graphs, names)(shares, mean)
+    spreading = Spreading(graphs, Encoding.fit(graphs))
+    node, left = spreading.of_features(shares, mean)
     total = left.sum(1).index_add(0, graphs.batch.long(), node)
     torch.testing.assert_close(total, shares.sum(1))
     kept = {name for name, own in zip(names, left.T, strict=True) if own.any()}
@@ -78,7 +81,7 @@ def test_shares_of_descriptors_reach_their_atoms():
     rings = names.index("fr_benzene")
     alone = torch.zeros_like(shares)
     alone[:, rings] = 1.0
-    node, left = AtomSpreading(graphs, names)(alone, mean)
+    node, left = spreading.of_features(alone, mean)
     np.testing.assert_allclose(node[:7], [-0.1 / 0.3] + [(1 / 6 - 0.1) / 0.3] * 6)
     assert not node[7:].any()
     assert left[:, rings].tolist() == [0, 1, 1]
@@ -87,6 +90,7 @@ def test_shares_of_descriptors_reach_their_atoms():
 def test_graphs_that_are_no_molecules_keep_their_features():
     graphs = hop_task(1, 3)
     shares = torch.ones(3, 2, dtype=torch.float64)
-    node, left = AtomSpreading(graphs, ("TPSA", "fr_nitro"))(shares, torch.zeros(2))
+    encoding = Encoding("", "", Columns(), whole=Columns(("TPSA", "fr_nitro")))
+    node, left = Spreading(graphs, encoding).of_features(shares, torch.zeros(2))
     assert not node.any()
     assert torch.equal(left, shares)

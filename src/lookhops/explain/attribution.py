@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,7 @@ class Attribution(SharedGraph):
     """What one graph's parts have of the answer; nodes are numbered from 0.
 
     Args:
-        edges, smiles, ids, names, node, edge: As for
-            :class:`~lookhops.explain.drawing.shares.SharedGraph`; an edge has both directions.
+        edges, smiles, ids, names, node, edge: The graph and its shares; an edge is both directions.
         id: What the graph is called.
         answer: What the model answers, in words.
         record: The same as JSON can hold it.
@@ -100,7 +98,7 @@ class Attribution(SharedGraph):
     def as_json(self) -> dict[str, Any]:
         """The same as JSON can hold it."""
         several, ids, pairs = self.networks > 1, self.ids, self.edges.tolist()
-        values = [*self.features.values()]
+        features = {name: _rounded(share) for name, share in self.features.items()}
         return {
             "id": self.id,
             **({} if self.smiles is None else {"smiles": self.smiles}),
@@ -110,11 +108,7 @@ class Attribution(SharedGraph):
             "value": _rounded(self.value),
             "baseline": _rounded(self.baseline),
             "whole": _rounded(self.whole),
-            **(
-                {"features": dict(zip(self.features, map(_rounded, values), strict=True))}
-                if values
-                else {}
-            ),
+            **({"features": features} if features else {}),
             **({} if ids is None else {"node_ids": [*ids]}),
             "nodes": _list(self.node),
             "nodes_with_edges": _list(with_edges(self.node, self.edges, self.edge)),
@@ -139,19 +133,13 @@ def common_limit(graphs: Sequence[Attribution]) -> float:
 
 
 def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
-    """Directed edges as pairs, the smaller node first, shape (p, 2), and the sums of their values.
-
-    Args:
-        source, target: Ends of each directed edge, shape (e).
-        values: Of each of them, shape (e).
-    """
+    """Directed edges as pairs, the smaller node first, shape (p, 2), and sums of their values."""
     ends = np.stack((np.minimum(source, target), np.maximum(source, target)), 1)
     pairs, number = np.unique(ends, axis=0, return_inverse=True)
     sums = (np.bincount(number.ravel(), value, minlength=len(pairs)) for value in values)
     return (pairs.reshape(-1, 2), *sums)
 
 
-@dataclass(frozen=True, eq=False)
 class GraphPart:
     """One graph of a set on the CPU, its nodes numbered from 0.
 
@@ -160,23 +148,12 @@ class GraphPart:
         number: Which of its graphs.
     """
 
-    graphs: Graphs
-    number: int
-
-    @cached_property
-    def nodes(self) -> slice:
-        """Its nodes in the set."""
-        return slice(*self.graphs.node_ptr[self.number : self.number + 2].tolist())
-
-    @cached_property
-    def edges(self) -> slice:
-        """Its edges in the set."""
-        return slice(*self.graphs.edge_ptr[self.number : self.number + 2].tolist())
-
-    @property
-    def size(self) -> int:
-        """How many nodes it has."""
-        return int(self.nodes.stop - self.nodes.start)
+    def __init__(self, graphs: Graphs, number: int) -> None:
+        self.graphs, self.number = graphs, number
+        #: Its nodes and its edges in the set.
+        self.nodes = slice(*graphs.node_ptr[number : number + 2].tolist())
+        self.edges = slice(*graphs.edge_ptr[number : number + 2].tolist())
+        self.size = int(self.nodes.stop - self.nodes.start)
 
     @property
     def ends(self) -> tuple[Array, Array]:
@@ -187,14 +164,14 @@ class GraphPart:
     @property
     def smiles(self) -> str | None:
         """The molecule, if it is one."""
-        known = self.graphs.columns.get("smiles")
-        return None if known is None else str(known[self.number])
+        smiles = self.graphs.columns.get("smiles")
+        return None if smiles is None else str(smiles[self.number])
 
     @property
     def ids(self) -> list[str] | None:
         """What the source calls its nodes, where it does."""
-        known = self.graphs.node_ids
-        return None if known is None else known.cut(self.nodes.start, self.nodes.stop).tolist()
+        ids = self.graphs.node_ids
+        return None if ids is None else ids.cut(self.nodes.start, self.nodes.stop).tolist()
 
     @property
     def names(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,13 +11,11 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.explain.attribution import Attribution, GraphPart, paired
 from lookhops.explain.drawing.shares import with_edges
 from lookhops.explain.networks import explain_networks
-from lookhops.explain.question import Question, Together, find_head
-from lookhops.explain.shares import PartShares, explain_sum
-from lookhops.explain.spreading import AtomSpreading
+from lookhops.explain.question import PartShares, Question, Together, find_head
+from lookhops.explain.spreading import Spreading, explain_sum
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
@@ -150,7 +147,7 @@ def attribute(
       (:func:`~lookhops.neighbourhoods.totals.spread_totals`).
 
     Of several networks, members and seeds, the shares are averaged as their probabilities are
-    (:func:`~.question.all_together`), and their standard deviation is given beside.
+    (:class:`~.question.Together`), and their standard deviation is given beside.
 
     Args:
         predictor: The model.
@@ -169,7 +166,7 @@ def attribute(
         )
     number, head = find_head(predictor.checkpoint.task, target)
     answers = predictor.predict(graphs)
-    whole = predictor.whole(graphs)
+    prepared = predictor.whole(graphs)
     classes, answered = None, answers.targets[number]
     if answered.chosen is not None:
         classes = torch.from_numpy(answered.chosen).long().to(predictor.device)
@@ -180,79 +177,62 @@ def attribute(
         head,
         {one: predictor.checkpoint.calibration(one) for one in seeds},
     )
-    columns = predictor.encoding.whole
-    names = () if columns is None else columns.features
-    found = _explain(predictor, model, whole, number, Question(head, classes), names, stacked)
-    values = None if seed is not None else torch.from_numpy(answered.shared())
-    together = model(found.start, found.end, classes is not None)
-    share = torch.tensor([part.weight for part in model.leaves]).to(found.node)
-    return _joined(whole.graphs, answers, number, found, together, share, values, names)
-
-
-def _explain(
-    predictor: Predictor,
-    model: Together,
-    whole: PreparedGraphs,
-    target: int,
-    question: Question,
-    names: Sequence[str],
-    stacked: bool | None,
-) -> PartShares:
-    """The shares of each part, in the order of ``model.leaves``; arguments as for these."""
-    parts, atoms = model.leaves, AtomSpreading(whole.graphs, names)
+    parts, question = model.leaves, Question(head, classes)
+    spreading = Spreading(prepared.graphs, predictor.encoding)
     networks = [part for part in parts if not part.fitted.is_sum]
     sums = [part for part in parts if part.fitted.is_sum]
-    found = [explain_networks(networks, whole, atoms, question, stacked)] if networks else []
-    for part in sums:
-        found.append(explain_sum(part, target, whole.graphs, predictor.encoding, atoms, question))
-    order = [*networks, *sums]
-    return PartShares.join(found, 0).of([order.index(part) for part in parts])
+    each = [explain_sum(part, number, spreading, question) for part in sums]
+    if networks:
+        each.append(explain_networks(networks, prepared, spreading, question, stacked))
+    order = [*sums, *networks]
+    found = PartShares.join(each, 0).select([order.index(part) for part in parts])
+    weight, baseline, value = model(found.start, found.end, classes is not None)
+    if seed is None:
+        known = torch.from_numpy(answered.shared()).to(value)
+        value = value.where(known.isnan(), known)
+    shared = _weighed(prepared.graphs, found, weight, value - baseline)
+    share = torch.tensor([part.weight for part in parts]).to(found.node)
+    shared |= {"node_spread": _spread(found.node, share), "edge_spread": _spread(found.edge, share)}
+    shared |= {"value": value, "baseline": baseline}
+    return Attributions(
+        prepared.graphs,
+        answers,
+        number,
+        networks=len(parts),
+        feature_names=tuple(spreading.names),
+        **{name: tensor.cpu().numpy() for name, tensor in shared.items()},
+    )
 
 
-def _joined(
-    graphs: Graphs,
-    answers: Predictions,
-    target: int,
-    found: PartShares,
-    together: tuple[Tensor, Tensor, Tensor],
-    share: Tensor,
-    answered: Tensor | None,
-    feature_names: tuple[str, ...],
-) -> Attributions:
-    """The shares of the answer that several parts give together."""
-    weight, baseline, value = together
+def _weighed(
+    graphs: Graphs, found: PartShares, weight: Tensor, change: Tensor
+) -> dict[str, Tensor]:
+    """The shares of all parts together, which add up to the change of each graph's number.
+
+    Args:
+        graphs: The graphs.
+        found: The shares of each part.
+        weight: What they count for, shape (parts, g).
+        change: From the average graph to the graph, shape (g).
+    """
     graph = graphs.batch.long()
     edge_graph = graph[graphs.target.long()]
     node = (weight[:, graph] * found.node).sum(0)
     edge = (weight[:, edge_graph] * found.edge).sum(0)
     whole = (weight * found.whole).sum(0)
     features = (weight[..., None] * found.features).sum(0)
-    if answered is not None:
-        answered = answered.to(value)
-        value = value.where(answered.isnan(), answered)
-    residual = value - baseline - whole - features.sum(1)
+    residual = change - whole - features.sum(1)
     residual = residual.index_add(0, graph, -node).index_add(0, edge_graph, -edge)
     size = whole.abs() + features.abs().sum(1)
     size = size.index_add(0, graph, node.abs()).index_add(0, edge_graph, edge.abs())
     rate = residual / size.clamp(min=1e-12)
-    parts = {
+    return {
         "node": node + rate[graph] * node.abs(),
         "edge": edge + rate[edge_graph] * edge.abs(),
         "whole": whole + rate * whole.abs(),
         "features": features + rate[:, None] * features.abs(),
-        "node_spread": _spread(found.node, share),
-        "edge_spread": _spread(found.edge, share),
+        "residual": residual,
     }
-    rest = {"value": value, "baseline": baseline, "residual": residual}
-    arrays = {name: part.cpu().numpy() for name, part in (parts | rest).items()}
-    return Attributions(
-        graphs,
-        answers,
-        target,
-        networks=len(weight),
-        feature_names=feature_names,
-        **arrays,
-    )
 
 
 def _spread(shares: Tensor, weight: Tensor) -> Tensor:

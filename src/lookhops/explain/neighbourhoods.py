@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
@@ -17,11 +16,11 @@ from lookhops.core.words import counted
 from lookhops.explain.attribution import GraphPart, paired
 from lookhops.explain.drawing.pictures import Fragment, draw_fragment
 from lookhops.explain.question import find_head
+from lookhops.explain.spreading import fingerprint_entries
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods import Bins, identities
 from lookhops.nn import GraphNetwork
-from lookhops.nn.whole import Fingerprint
 
 #: How many of each side are shown, how many graphs hold each at least, and examples of each.
 SHOWN, FEWEST, EXAMPLES = 20, 5, 2
@@ -117,40 +116,30 @@ def _entry_weights(
     predictor: Predictor, graphs: Graphs, seed: int, network: GraphNetwork
 ) -> torch.Tensor:
     """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
-    whole, encoding = predictor.whole(graphs), predictor.checkpoint.preprocessing(seed).graphs
-    reading = network.readings["fingerprint"]
-    assert isinstance(reading, Fingerprint)
-    assert encoding.vocabulary is not None
-    codes = whole.codes_with(encoding.bins)
-    outputs = reading.weight.shape[-1]
-    if not len(encoding.vocabulary):
-        return torch.zeros(*codes.shape, outputs)
-    place, known = encoding.vocabulary.to(codes.device).places(codes)
-    graph = whole.graphs.batch.long()
-    count = torch.zeros(len(graphs), device=codes.device).index_add(0, graph, known.sum(1).float())
-    scale = reading.GAMMA * count.clamp(min=1).rsqrt()
-    rows = reading.weight.detach()[place] * known[..., None]
-    return rows * scale[graph][:, None, None]
+    encoding = predictor.checkpoint.preprocessing(seed).graphs
+    place, known, scale = fingerprint_entries(predictor.whole(graphs), encoding)
+    table = network.readings["fingerprint"].get_parameter("weight").detach()
+    if not len(table):
+        return table.new_zeros(*place.shape, table.shape[-1])
+    return table[place] * known[..., None] * scale.to(table)[:, None, None]
 
 
 class _Found:
     """The neighbourhoods of some graphs, each once."""
 
     def __init__(self, graphs: Graphs, hops: int, bins: Bins | None) -> None:
-        self.graphs, self.hops = graphs, hops
-        binned = bins is not None and graphs.nodes.numbers is not None
-        numbers = bins(graphs.nodes.numbers) if binned else None  # type: ignore[misc, arg-type]
+        self.graphs, self.hops, numbers = graphs, hops, graphs.nodes.numbers
+        if numbers is not None:
+            numbers = None if bins is None else bins(numbers)
         identity = identities(graphs, hops, numbers).flatten().numpy()
         _, self.first, self.kind, self.count = np.unique(
             identity, return_index=True, return_inverse=True, return_counts=True
         )
         self.kind = self.kind.ravel()
-        node = np.arange(len(identity)) // (hops + 1)
-        self.graph_of = graphs.batch.numpy()[node]
-        pairs = np.unique(np.stack((self.kind, self.graph_of)), axis=1)
-        self.held_by = np.bincount(pairs[0], minlength=len(self.first))
-        self.holders = pairs
-        self.ids = graphs.ids
+        graph = graphs.batch.numpy()[np.arange(len(identity)) // (hops + 1)]
+        #: Each kind and each graph that holds it, and how many hold each kind.
+        self.holders = np.unique(np.stack((self.kind, graph)), axis=1)
+        self.held_by = np.bincount(self.holders[0], minlength=len(self.first))
 
     def best(self, side: str, weight: Array, shown: int) -> list[TopNeighbourhood]:
         """The neighbourhoods with most weight, each shown where it stands in a small graph."""
@@ -159,7 +148,7 @@ class _Found:
         order = np.argsort(-np.where(self.held_by >= fewest, mean, -np.inf), kind="stable")
         found: list[TopNeighbourhood] = []
         taken: set[tuple[Any, ...]] = set()
-        sizes = self.graphs.nodes_per_graph.numpy()
+        sizes, ids = self.graphs.nodes_per_graph.numpy(), self.graphs.ids
         for kind in order[: 20 * shown].tolist():
             if len(found) == shown or mean[kind] <= 0 or self.held_by[kind] < fewest:
                 break
@@ -170,21 +159,18 @@ class _Found:
             if same in taken:  # the same nodes, seen from another one or with more hops
                 continue
             taken.add(same)
-            hops = int(self.first[kind]) % (self.hops + 1)
-            names = [self.ids[graph] for graph in small]
+            hops, names = int(self.first[kind]) % (self.hops + 1), [ids[graph] for graph in small]
             found.append(TopNeighbourhood(side, float(mean[kind]), hops, held, names, fragment))
         return found
 
     def _fragment(self, kind: int, graph: int) -> Fragment:
         """The neighbourhood as it stands in a graph."""
-        part, width = GraphPart(self.graphs, graph), self.hops + 1
-        of_nodes = self.kind.reshape(-1, width)[part.nodes]
+        part = GraphPart(self.graphs, graph)
+        of_nodes = self.kind.reshape(-1, self.hops + 1)[part.nodes]
         centre, hops = np.argwhere(of_nodes == kind)[0].tolist()
         source, target = part.ends
-        links = csr_array((np.ones(len(source)), (target, source)), shape=(part.size, part.size))
-        inside = np.zeros(part.size, dtype=bool)
-        inside[centre] = True
+        inside = np.arange(part.size) == centre
         for _ in range(hops):
-            inside |= (links.T @ inside.astype(float)) > 0
+            inside[source[inside[target]]] = True
         (edges,) = paired(source, target)
         return Fragment(edges, part.names, np.flatnonzero(inside), centre, smiles=part.smiles)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from lookhops.core.arrays import gauss_legendre
 from lookhops.core.hashing import mix
-from lookhops.explain.points import Points
-from lookhops.explain.shares import Shares
+from lookhops.explain.question import Shares
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import identities
+from lookhops.nn import GraphBatch, GraphNetwork
+from lookhops.ops import Adjacency, Pattern
+from lookhops.training.batches import NODE_STEP
 
-#: Steps in which edges appear, and points on each step; the same of edges that carry something.
-EDGE_STEPS, TOLD_EDGE_STEPS = (1, 4), (8, 2)
+#: Steps in which edges appear, and points on each step; the same of edges that have features.
+EDGE_STEPS, FEATURE_STEPS = (1, 4), (8, 2)
 #: Points on the way of each half of the nodes, and of what is read of whole graphs.
 NODE_POINTS, WHOLE_POINTS = 2, 64
 #: How often nodes are divided into halves.
@@ -28,7 +31,7 @@ FAINTEST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PathShares(Shares):
-    r"""The shares of the layers' inputs along a path, and of what is read of graphs as wholes.
+    r"""The shares of the layers' inputs along a path, and of what is read of whole graphs.
 
     Args:
         totals: Of each total, shape (networks, g, q); no columns where none are read.
@@ -74,12 +77,59 @@ class Path:
     :math:`|\phi_j|`. So shares add up to :math:`u(z) - u(z^0)` whatever the layers do: a pooling
     may choose other nodes, or merge others, at every point.
 
+    Points of the path are further graphs of a batch (:func:`copies`); networks of a stack are its
+    leading axis.
+
     Args:
-        points: The graphs of a batch on their way.
+        model: The network, or several as one whose weights have a leading axis.
+        batch: The graphs as it reads them, in compacted form; of several networks features,
+            of nodes and of edges, and totals have a leading axis.
+        node: The inputs of an average node, shape (networks, d).
+        edge: The inputs of an average edge, shape (networks, f), or none.
+        units: The number that is explained, as a function of the outputs of graphs that stand in
+            the batch's order, once or several times: (networks, m, outputs) to (networks, m).
+        most_nodes: Nodes of all networks and points that are computed together.
     """
 
-    def __init__(self, points: Points) -> None:
-        self.points = points
+    def __init__(
+        self,
+        model: GraphNetwork,
+        batch: GraphBatch,
+        node: Tensor,
+        edge: Tensor | None,
+        units: Callable[[Tensor], Tensor],
+        most_nodes: int,
+    ) -> None:
+        self.model, self.batch, self.units = model, batch, units
+        self.lead, self.networks = batch.x.shape[:-2], len(node)
+        x = batch.x.view(self.networks, *batch.x.shape[-2:])
+        self.average = node.to(x)[:, None].expand_as(x)
+        self.change = x - self.average
+        self.columns: tuple[Tensor, Tensor] | None = None
+        if batch.edges is not None and edge is not None:
+            columns = batch.edges.columns.view(self.networks, -1, edge.shape[1])
+            average = edge.to(columns)[:, None].expand_as(columns)
+            self.columns = average, columns - average
+        self.graph = batch.graph.long()
+        self.edge_graph = self.graph[batch.adjacency.target.long()]
+        self.at_once = max(most_nodes // max(self.networks * x.shape[1], 1), 1)
+        self._copies: dict[int, GraphBatch] = {}
+        with torch.no_grad():
+            self._read_whole_graphs()
+
+    def _read_whole_graphs(self) -> None:
+        """What is read of whole graphs, all shapes (networks, g, ...)."""
+        shape = self.networks, self.batch.num_graphs
+        outputs = self.average.new_zeros(*shape, self.model.out_channels)
+        self.totals, self.fingerprint, self.usual = outputs[..., :0], outputs, outputs
+        inputs, readings = self.batch.whole, self.model.readings
+        if "totals" in readings:
+            assert inputs is not None
+            assert inputs.totals is not None
+            self.totals = inputs.totals.view(*shape, -1)
+            self.usual = self._of_totals(torch.zeros_like(self.totals))
+        if "fingerprint" in readings:
+            self.fingerprint = readings["fingerprint"](inputs, None).view_as(outputs)
 
     def integrate(self, divisions: Tensor) -> PathShares:
         """The shares.
@@ -87,23 +137,25 @@ class Path:
         Args:
             divisions: Which nodes are of the first half of their graph, shape (n, divisions).
         """
-        if not bool(self.points.change.any()):
+        if not bool(self.change.any()):
             divisions = divisions[:, :0]
-        steps, points = TOLD_EDGE_STEPS if self.points.columns else EDGE_STEPS
+        steps, points = FEATURE_STEPS if self.columns else EDGE_STEPS
         # Which nodes have their features: none, all, then each half.
-        states = [torch.zeros_like(self.points.graph), torch.ones_like(self.points.graph)]
+        states = [torch.zeros_like(self.graph), torch.ones_like(self.graph)]
         for one in divisions.T.long():
             states += [one, 1 - one]
-        state = torch.stack(states).to(self.points.change)
-        appearing = torch.arange(steps).to(self.points.change) / steps
-        outputs = self.points.outputs(
+        state = torch.stack(states).to(self.change)
+        appearing = torch.arange(steps).to(self.change) / steps
+        outputs = self._outputs(
             torch.cat((torch.zeros_like(state[:1]).expand(steps, -1), state)),
             torch.cat((appearing, torch.ones_like(state[:, 0]))),
         )
-        number = self.points.numbers(outputs + self.points.usual[:, None])
+        number = self._numbers(outputs + self.usual[:, None])
         edge = self._edges(appearing, points, number[:, : steps + 1].diff(dim=1))
         node = self._nodes(state, number[:, steps:])
         return self._readings(node, edge, number[:, 0], outputs[:, steps + 1])
+
+    # ---------------------------------------------------------------- steps
 
     def _nodes(self, state: Tensor, number: Tensor) -> Tensor:
         """Shares of the nodes, shape (networks, n), the mean over the orders.
@@ -118,10 +170,10 @@ class Path:
         group = state[after] - state[before]
         rule = gauss_legendre(NODE_POINTS)
         present = torch.stack([state[before] + point * group for point, _ in rule], 1)
-        slope = self.points.of_nodes(present.flatten(0, 1)).unflatten(1, (len(group), len(rule)))
+        slope = self._node_slopes(present.flatten(0, 1)).unflatten(1, (len(group), len(rule)))
         found = sum(weight * slope[:, :, place] for place, (_, weight) in enumerate(rule)) * group
         change = number[:, after] - number[:, before]
-        return _completed(found, group, self.points.graph, change).sum(1) / (len(state) - 1)
+        return _completed(found, group, self.graph, change).sum(1) / (len(state) - 1)
 
     def _edges(self, appearing: Tensor, points: int, change: Tensor) -> Tensor:
         """Shares of the edges, shape (networks, e).
@@ -136,9 +188,9 @@ class Path:
         """
         steps, rule = len(appearing), gauss_legendre(points)
         share = torch.stack([appearing + point / steps for point, _ in rule], 1)
-        slope = self.points.of_edges(share.flatten()).unflatten(1, share.shape)
+        slope = self._edge_slopes(share.flatten()).unflatten(1, share.shape)
         found = sum(weight * slope[:, :, place] for place, (_, weight) in enumerate(rule)) / steps
-        return _completed(found, torch.ones_like(found), self.points.edge_graph, change).sum(1)
+        return _completed(found, torch.ones_like(found), self.edge_graph, change).sum(1)
 
     @torch.enable_grad()
     def _readings(self, node: Tensor, edge: Tensor, start: Tensor, network: Tensor) -> PathShares:
@@ -150,24 +202,122 @@ class Path:
             network: What the layers give for the graphs, shape (networks, g, outputs).
         """
         with torch.no_grad():
-            known = network + self.points.of_totals(self.points.totals) + self.points.fingerprint
-            end = self.points.numbers(known[:, None])[:, 0]
-        totals = torch.zeros_like(self.points.totals, dtype=torch.float64)
+            outputs = network + self._of_totals(self.totals) + self.fingerprint
+            end = self._numbers(outputs[:, None])[:, 0]
+        totals = torch.zeros_like(self.totals, dtype=torch.float64)
         slope = torch.zeros_like(network, dtype=torch.float64)
-        if self.points.model.readings:
+        if self.model.readings:
             rule = torch.tensor(gauss_legendre(WHOLE_POINTS), dtype=torch.float64)
             share, weight = rule.to(start)[:, :, None, None].unbind(1)
-            totals_then = (share.to(network) * self.points.totals[:, None]).requires_grad_()
-            outputs = network[:, None] + self.points.of_totals(totals_then.flatten(1, 2)).view(
-                self.points.networks, -1, *network.shape[1:]
+            totals_then = (share.to(network) * self.totals[:, None]).requires_grad_()
+            outputs = network[:, None] + self._of_totals(totals_then.flatten(1, 2)).view(
+                self.networks, -1, *network.shape[1:]
             )
-            outputs = outputs + share.to(network) * self.points.fingerprint[:, None]
+            outputs = outputs + share.to(network) * self.fingerprint[:, None]
             if not outputs.requires_grad:  # there are no totals
                 outputs.requires_grad_()
-            of_totals, of_outputs = self.points.gradients(outputs, [totals_then, outputs])
-            totals = (weight * of_totals).sum(1) * self.points.totals.double()
+            of_totals, of_outputs = self._gradients(outputs, [totals_then, outputs])
+            totals = (weight * of_totals).sum(1) * self.totals.double()
             slope = (weight * of_outputs).sum(1)
         return PathShares(node, edge, start, end, totals, slope)
+
+    # ---------------------------------------------------------------- points
+
+    def _node_slopes(self, present: Tensor) -> Tensor:
+        """Slopes of the number along the features of each node, shape (networks, points, n)."""
+        ones = torch.ones_like(present[:, 0])
+        with torch.enable_grad():
+            found = []
+            for x, factor, columns in self._inputs(present, ones):
+                outputs = self._layers(x.requires_grad_(), factor, columns) + self.usual[:, None]
+                (slope,) = self._gradients(outputs, [x])
+                found.append((slope * self.change[:, None]).sum(-1))
+        return torch.cat(found, 1)
+
+    def _edge_slopes(self, share: Tensor) -> Tensor:
+        """Slopes of the number as each edge appears, shape (networks, points, e)."""
+        none = self.change.new_zeros(len(share), len(self.graph))
+        with torch.enable_grad():
+            found = []
+            for x, factor, columns in self._inputs(none, share):
+                inputs = [one.requires_grad_() for one in (factor, columns) if one is not None]
+                outputs = self._layers(x, factor, columns) + self.usual[:, None]
+                of_factor, *of_columns = self._gradients(outputs, inputs)
+                if of_columns and self.columns is not None:
+                    of_factor += (of_columns[0] * self.columns[1][:, None]).sum(-1)
+                found.append(of_factor)
+        return torch.cat(found, 1)
+
+    @torch.no_grad()
+    def _outputs(self, present: Tensor, share: Tensor) -> Tensor:
+        """Outputs of the layers, shape (networks, points, g, outputs).
+
+        Args:
+            present: How much each node has of its own features, shape (points, n).
+            share: To which share edges are there, shape (points).
+        """
+        return torch.cat([self._layers(*one) for one in self._inputs(present, share)], 1)
+
+    def _inputs(
+        self, present: Tensor, share: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+        """Features of nodes (networks, points, n, d), factors of edges (networks, points, e) and
+        what they carry (networks, points, e, f), of some points at a time."""
+        size, columns = len(self.edge_graph), None
+        for have, there in zip(present.split(self.at_once), share.split(self.at_once), strict=True):
+            x = self.average[:, None] + have[:, :, None] * self.change[:, None]
+            factor = there[:, None].expand(self.networks, -1, size).contiguous()
+            if self.columns is not None:
+                average, change = self.columns
+                columns = average[:, None] + there[:, None, None] * change[:, None]
+            yield x, factor, columns
+
+    def _layers(self, x: Tensor, factor: Tensor, columns: Tensor | None) -> Tensor:
+        """Outputs of the layers, shape (networks, points, g, outputs); zeros where there are none.
+
+        Arguments are as :meth:`_inputs` gives them.
+        """
+        points = x.shape[1]
+        if points not in self._copies:
+            networks = self.networks if self.lead else None
+            self._copies[points] = copies(self.batch, points, networks)
+        batch = self._copies[points]
+        adjacency = batch.adjacency.times(factor.flatten(), batch.adjacency.symmetric)
+        padding = len(batch.graph) // self.networks - x[0, ..., 0].numel()
+        flat = torch.nn.functional.pad(x.flatten(1, 2), (0, 0, 0, padding))
+        batch = replace(batch, x=flat.view(*self.lead, *flat.shape[1:]), adjacency=adjacency)
+        if columns is not None:
+            assert batch.edges is not None
+            wide = columns.flatten(1, 2).view(*self.lead, -1, columns.shape[-1])
+            batch = replace(batch, edges=replace(batch.edges, columns=wide))
+        _, read, _ = self.model.look(batch, masked=bool(self.lead))
+        shape = self.networks, points, *self.usual.shape[1:]
+        found = x.new_zeros(shape) if read is None else self.model.mlp(read)
+        assert isinstance(found, Tensor)
+        return found.view(shape)
+
+    def _of_totals(self, totals: Tensor) -> Tensor:
+        """What the reading of totals adds to the outputs, shape (networks, m, outputs)."""
+        shape = *totals.shape[:-1], self.model.out_channels
+        if "totals" not in self.model.readings:
+            return totals.new_zeros(shape)
+        assert self.batch.whole is not None
+        inputs = replace(self.batch.whole, totals=totals.view(*self.lead, *totals.shape[1:]))
+        found = self.model.readings["totals"](inputs, None)
+        assert isinstance(found, Tensor)
+        return found.view(shape)
+
+    def _numbers(self, outputs: Tensor) -> Tensor:
+        """The numbers of outputs (networks, points, g, outputs), shape (networks, points, g)."""
+        return self.units(outputs.flatten(1, 2)).view(outputs.shape[:-1])
+
+    def _gradients(self, outputs: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+        """Gradients of the number with respect to these, in float64; zeros where it reads none."""
+        total = self._numbers(outputs).sum()
+        if not total.requires_grad:
+            return [torch.zeros_like(one, dtype=torch.float64) for one in inputs]
+        found = torch.autograd.grad(total, inputs, allow_unused=True, materialize_grads=True)
+        return [grad.double() for grad in found]
 
 
 def _completed(shares: Tensor, inside: Tensor, graph: Tensor, change: Tensor) -> Tensor:
@@ -184,3 +334,50 @@ def _completed(shares: Tensor, inside: Tensor, graph: Tensor, change: Tensor) ->
     lacking = change.index_add(-1, graph, -shares)
     total = torch.zeros_like(change).index_add(-1, graph, size)
     return shares + (lacking / total.clamp(min=FAINTEST))[..., graph] * size
+
+
+def copies(batch: GraphBatch, points: int, networks: int | None = None) -> GraphBatch:
+    """The graphs of a batch several times, one copy after the other, with new numbers.
+
+    Features, of nodes and of edges, are left as they are: the caller has those of the copies.
+
+    Args:
+        batch: The batch, in compacted form.
+        points: How many copies.
+        networks: Of a stack of networks: each has so many copies, and then as many nodes that do
+            not count as kernels take whole blocks. Poolings keep all shapes.
+    """
+    edges, stack, size = batch.adjacency, networks or 1, points * batch.adjacency.num_nodes
+    assert edges.order is None
+    pad = 0 if networks is None else -size % NODE_STEP
+
+    def numbered(values: Tensor, step: int, more: int = 0) -> Tensor:
+        """Numbers of each network's copies, (..., networks, m), in each higher by ``step``."""
+        first = step * torch.arange(stack * points, dtype=values.dtype, device=values.device)
+        first = first.view(stack, points) + more * torch.arange(stack).to(first)[:, None]
+        return (values[..., None, None, :] + first[..., None]).flatten(-2)
+
+    def padded(values: Tensor) -> Tensor:
+        """Values of nodes; those that do not count have the last one's."""
+        return torch.cat((values, values[:, -1:].expand(-1, pad)), 1).flatten()
+
+    ends = edges.pattern.row_ptr
+    row_ptr = torch.cat((ends[:1], padded(numbered(ends[1:], edges.num_edges))))
+    pattern = Pattern(row_ptr, numbered(edges.source, edges.num_nodes, pad).flatten())
+    weight = None if edges.weight is None else edges.weight.repeat(stack * points)
+    alive = None
+    if networks is not None:
+        place = torch.arange(size + pad, device=ends.device)
+        alive = (place < size).repeat(networks)
+    return replace(
+        batch,
+        adjacency=Adjacency(pattern, weight, symmetric=edges.symmetric),
+        graph=padded(numbered(batch.graph, batch.num_graphs)),
+        num_graphs=stack * points * batch.num_graphs,
+        alive=alive,
+        segments=numbered(batch.bounds, edges.num_nodes, pad).flatten(1),
+        place=None,  # nothing is drawn
+        whole=None,
+        near_ties=True,  # with average features many nodes are equal but for rounding
+        edges=None if batch.edges is None else replace(batch.edges, place=None),
+    )

@@ -1,10 +1,10 @@
-"""What is explained: one number of each graph, in the units of the answer."""
+"""What is explained, one number of each graph; the parts of a model that give it; their shares."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, fields, replace
+from typing import Self, cast
 
 import torch
 from torch import Tensor
@@ -51,6 +51,15 @@ class Part:
     seed: int
     weight: float
     temperature: float
+
+    @property
+    def leaves(self) -> list[Part]:
+        """Itself."""
+        return [self]
+
+    def __call__(self, start: Tensor, end: Tensor, classes: bool) -> tuple[Tensor, Tensor, Tensor]:
+        """As for :class:`Together`: its shares count as they are."""
+        return torch.ones_like(end), start[0], end[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +115,47 @@ class Question:
         return numbers
 
 
+@dataclass(frozen=True, eq=False)
+class Shares:
+    r"""What nodes and edges have of the number :math:`u` of each graph; all in float64.
+
+    Args:
+        node: Of each node, shape (parts, n).
+        edge: Of each edge: that it is there, and what it carries, shape (parts, e).
+        start: The number of the average graph, shape (parts, g).
+        end: The number of the graph, shape (parts, g).
+    """
+
+    node: Tensor
+    edge: Tensor
+    start: Tensor
+    end: Tensor
+
+    @classmethod
+    def join(cls, shares: Sequence[Self], dim: int) -> Self:
+        """Those of several batches (``dim`` 1), or of several parts of an answer (0)."""
+        names = (entry.name for entry in fields(cls))
+        return cls(*(torch.cat([getattr(one, name) for one in shares], dim) for name in names))
+
+    def select(self, parts: Sequence[int]) -> Self:
+        """Those of the parts with these numbers, in their order."""
+        return type(self)(*(getattr(self, entry.name)[list(parts)] for entry in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class PartShares(Shares):
+    """Shares of the answers of each part of a model to all graphs.
+
+    Args:
+        whole: Of the graphs as wholes, shape (parts, g).
+        features: Of each feature of whole graphs, as far as atoms do not have it, shape
+            (parts, g, f).
+    """
+
+    whole: Tensor
+    features: Tensor
+
+
 def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
     """The log-odds of one class of each row against all others, shape (..., g)."""
     chosen = one_hot(classes, logits.shape[-1]).bool()
@@ -143,13 +193,7 @@ class Together:
     ) -> Together:
         """The parts of a model: of its seeds, of their members, of blends.
 
-        Parts without weight are left out.
-
-        Args:
-            members: What was fitted for each seed.
-            target: The number of the target.
-            head: The target.
-            calibrations: Of each seed.
+        Parts without weight are left out. ``members`` is what was fitted for each seed.
         """
         seeds = []
         for seed, fitted in members.items():
@@ -170,8 +214,7 @@ class Together:
     @property
     def leaves(self) -> list[Part]:
         """All parts, in the order of shares."""
-        each = ([one] if isinstance(one, Part) else one.leaves for one in self.parts)
-        return [leaf for leaves in each for leaf in leaves]
+        return [leaf for part in self.parts for leaf in part.leaves]
 
     def __call__(self, start: Tensor, end: Tensor, classes: bool) -> tuple[Tensor, Tensor, Tensor]:
         r"""What the shares of each part count for, shape (S, g), and both answers, shape (g).
@@ -188,22 +231,15 @@ class Together:
             end: The number of the graph, of the same shape.
             classes: Whether numbers are log-odds.
         """
-        sizes = [1 if isinstance(one, Part) else len(one.leaves) for one in self.parts]
-        inner, ends = [], []
-        for one, u0, u in zip(self.parts, start.split(sizes), end.split(sizes), strict=True):
-            if isinstance(one, Part):
-                inner.append(torch.ones_like(u))
-                ends.append(torch.cat((u0, u)))
-            else:
-                weight, of_start, of_end = one(u0, u, classes)
-                inner.append(weight)
-                ends.append(torch.stack((of_start, of_end)))
-        first, last = torch.stack(ends, 1)
+        sizes = [len(one.leaves) for one in self.parts]
+        each = zip(self.parts, start.split(sizes), end.split(sizes), strict=True)
+        inner, starts, ends = zip(*(one(u0, u, classes) for one, u0, u in each), strict=True)
+        first, last = torch.stack(starts), torch.stack(ends)
         q = torch.tensor(self.weights).to(first)[:, None]
         outer = _slopes(first, last, q, classes) / self.temperature
-        weights = [mine * own for mine, own in zip(inner, outer, strict=True)]
+        weight = torch.cat([own * slope for own, slope in zip(inner, outer, strict=True)])
         of_start, of_end = (_mean(u, q, classes) / self.temperature for u in (first, last))
-        return torch.cat(weights), of_start, of_end
+        return weight, of_start, of_end
 
 
 def _log_mean(u: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,26 +1,34 @@
-"""Shares handed on: to parts that look alike, and to nodes from neighbourhoods and descriptors."""
+"""Shares handed on, to parts that look alike and to nodes; and shares of scores that are sums."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
+from lookhops.core.arrays import gauss_legendre
 from lookhops.core.hashing import combine, hash_rows
+from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs
+from lookhops.explain.question import Part, PartShares, Question
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds
+from lookhops.learners.learner import Terms
 from lookhops.neighbourhoods import identities
+from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn.whole import Fingerprint
 from lookhops.sources.rdkit.descriptors import atom_parts
 
+#: Points on the way from the scores of an average graph to those of a graph.
+POINTS = 32
 #: Farther than this no difference is looked for.
 MOST_HOPS = 32
 #: Descriptors that are nearer to their mean than this have no share to hand on.
 NEAREST = 1e-9
+
+
+# -------------------------------------------------------------------- parts that look alike
 
 
 def alike(graphs: Graphs, hops: int) -> tuple[Tensor, Tensor]:
@@ -49,8 +57,29 @@ def _bits(numbers: Tensor | None) -> Tensor | None:
     return None if numbers is None else numbers.double().view(torch.int64)
 
 
+# -------------------------------------------------------------------- neighbourhoods
+
+
+def fingerprint_entries(
+    graphs: PreparedGraphs, encoding: GraphEncoding
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Which row of a fingerprint's table stands for each node's neighbourhood of each size.
+
+    Returns:
+        The number of the row, and whether there is one, shapes (n, h + 1); and for each node the
+        factor :math:`\gamma / \sqrt{|F_g|}` of its graph, float64, shape (n).
+    """
+    assert encoding.vocabulary is not None
+    codes = graphs.codes_with(encoding.bins)
+    place, known = encoding.vocabulary.to(codes.device).places(codes)
+    graph = graphs.graphs.batch.long()
+    count = torch.zeros(len(graphs.graphs), dtype=torch.float64, device=codes.device)
+    count = count.index_add(0, graph, known.sum(1).double())
+    return place, known, (Fingerprint.GAMMA * count.clamp(min=1).rsqrt())[graph]
+
+
 def neighbourhood_shares(
-    table: Tensor, whole: PreparedGraphs, encoding: GraphEncoding, slope: Tensor
+    table: Tensor, graphs: PreparedGraphs, encoding: GraphEncoding, slope: Tensor
 ) -> Tensor:
     r"""What each node's neighbourhood of each size has of the number of its graph, shape (n, h+1).
 
@@ -63,25 +92,21 @@ def neighbourhood_shares(
 
     Args:
         table: The rows :math:`W` of a network's fingerprint.
-        whole: The graphs.
+        graphs: The graphs.
         encoding: What the network knows of neighbourhoods.
         slope: Of each graph, shape (g, outputs).
     """
-    assert encoding.vocabulary is not None
-    codes = whole.codes_with(encoding.bins)
-    if not len(encoding.vocabulary):
-        return torch.zeros_like(codes, dtype=torch.float64)
-    place, known = encoding.vocabulary.to(codes.device).places(codes)
-    numbers, attributes = None, whole.graphs.nodes.numbers
+    if not encoding.num_neighbourhoods:
+        return torch.zeros_like(graphs.codes_with(encoding.bins), dtype=torch.float64)
+    place, known, scale = fingerprint_entries(graphs, encoding)
+    numbers, attributes = None, graphs.graphs.nodes.numbers
     if encoding.bins is not None and attributes is not None:
         numbers = encoding.bins(attributes)
-    identity = identities(whole.graphs, codes.shape[1] - 1, numbers)
-    graph = whole.graphs.batch.long()
-    count = slope.new_zeros(len(slope)).index_add(0, graph, known.sum(1).to(slope))
-    scale = Fingerprint.GAMMA * count.clamp(min=1).rsqrt()
-    slopes = (scale[:, None] * slope).index_select(0, graph)
+    identity = identities(graphs.graphs, place.shape[1] - 1, numbers)
+    graph = graphs.graphs.batch.long()
+    slopes = scale[:, None] * slope.index_select(0, graph)
     found = torch.zeros_like(known, dtype=torch.float64)
-    for hop in range(codes.shape[1]):  # one hop at a time: rows of the table are gathered
+    for hop in range(place.shape[1]):  # one hop at a time: rows of the table are gathered
         rows = table.index_select(0, place[:, hop]).double()
         found[:, hop] = (rows * slopes).sum(1) * known[:, hop]
         same = kinds_of(combine(identity[:, hop], graph))
@@ -114,11 +139,17 @@ def over_neighbourhoods(graphs: Graphs, shares: Tensor) -> Tensor:
     return torch.from_numpy(found.T.copy()).to(shares.device).view(shares.shape[:-1])
 
 
-class AtomSpreading:
-    r"""Hands shares of descriptors that are sums over atoms on to the atoms of molecules.
+# -------------------------------------------------------------------- totals and features
 
-    With the atoms' parts :math:`c_i` of a descriptor, :math:`\sum_i c_i = x`, and its mean
-    :math:`m` in the training part, atom :math:`i` of :math:`n` has
+
+class Spreading:
+    r"""Hands shares of what is read of whole graphs on to the nodes and edges that make it up.
+
+    Totals go to the nodes and edges that they count
+    (:func:`~lookhops.neighbourhoods.totals.spread_totals`). Descriptors that are sums over atoms go
+    to the atoms of molecules: with their parts :math:`c_i` of a descriptor,
+    :math:`\sum_i c_i = x`, and its mean :math:`m` in the training part, atom :math:`i` of
+    :math:`n` has
 
     .. math::
         \phi_i = \phi \, \frac{c_i - m / n}{x - m}
@@ -128,12 +159,15 @@ class AtomSpreading:
 
     Args:
         graphs: The graphs; those without a SMILES have no atoms.
-        names: The features of whole graphs: numbers, then labels.
+        encoding: Their columns.
     """
 
-    def __init__(self, graphs: Graphs, names: Sequence[str]) -> None:
-        self.names = names
-        self.graph, self.size = graphs.batch.long(), graphs.nodes_per_graph.double()
+    def __init__(self, graphs: Graphs, encoding: Encoding) -> None:
+        self.graphs = graphs
+        self.sizes = encoding.nodes.sizes, None if encoding.edges is None else encoding.edges.sizes
+        #: The features of whole graphs: numbers, then labels.
+        self.names = () if encoding.whole is None else encoding.whole.features
+        self.graph, self.nodes = graphs.batch.long(), graphs.nodes_per_graph.double()
         #: Of each column that is handed on its values, the atoms' parts, and who has any.
         self.columns: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
         smiles, numbers = graphs.columns.get("smiles"), graphs.whole.numbers
@@ -142,19 +176,22 @@ class AtomSpreading:
         values, ends = numbers.double(), graphs.node_ptr.tolist()
         for graph, row in enumerate(values.tolist()):
             atoms = slice(ends[graph], ends[graph + 1])
-            known = dict(zip(names, row, strict=False))
+            known = dict(zip(self.names, row, strict=False))
             for name, part in atom_parts(str(smiles[graph]), known).items():
                 if len(part) == atoms.stop - atoms.start and part.any():
-                    self._add(names.index(name), graph, atoms, torch.from_numpy(part), values)
+                    column = self.names.index(name)
+                    if column not in self.columns:
+                        parts = self.graph.double().zero_()
+                        has_any = torch.zeros_like(self.nodes).bool()
+                        self.columns[column] = values[:, column], parts, has_any
+                    _, parts, has_any = self.columns[column]
+                    parts[atoms], has_any[graph] = torch.from_numpy(part).to(parts), True
 
-    def _add(self, column: int, graph: int, atoms: slice, part: Tensor, values: Tensor) -> None:
-        if column not in self.columns:
-            parts, known = self.graph.double().zero_(), torch.zeros_like(self.size).bool()
-            self.columns[column] = values[:, column], parts, known
-        _, parts, known = self.columns[column]
-        parts[atoms], known[graph] = part.to(parts), True
+    def of_totals(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Shares of totals (g, q) for nodes (n), edges (e) and graphs (g); the mean is of (q)."""
+        return spread_totals(self.graphs, shares, mean, *self.sizes)
 
-    def __call__(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+    def of_features(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
         """Shares of the nodes, shape (n), and what the features keep, shape (g, f).
 
         Args:
@@ -162,10 +199,64 @@ class AtomSpreading:
             mean: Of each feature in the training part, shape (f).
         """
         node, left = torch.zeros_like(self.graph, dtype=shares.dtype), shares.clone()
-        for column, (values, parts, known) in self.columns.items():
+        for column, (values, parts, has_any) in self.columns.items():
             apart = values - mean[column]
-            carried = known & (apart.abs() > NEAREST)
+            carried = has_any & (apart.abs() > NEAREST)
             slope = torch.where(carried, shares[:, column] / apart, 0)
-            node += slope[self.graph] * (parts - (mean[column] / self.size)[self.graph])
+            node += slope[self.graph] * (parts - (mean[column] / self.nodes)[self.graph])
             left[:, column] = torch.where(carried, 0, shares[:, column])
         return node, left
+
+
+# -------------------------------------------------------------------- answers that are sums
+
+
+def explain_sum(part: Part, target: int, spreading: Spreading, question: Question) -> PartShares:
+    """The shares of a part whose scores are sums, a single one.
+
+    What a neighbourhood has goes in equal parts to its nodes; ``target`` is a number.
+    """
+    graphs = spreading.graphs
+    terms = part.fitted.terms(graphs, target).to(graphs.device)
+    weight, start, end = _weights(terms, question, part.temperature)
+    graph = graphs.batch.long()
+    node = (terms.nodes * weight[graph]).sum(1)
+    node = node + over_neighbourhoods(graphs, _sum(terms.neighbourhoods, weight[graph]))
+    of_atoms, left = spreading.of_features(_sum(terms.features, weight), terms.mean_features)
+    node, edge = node + of_atoms, node.new_zeros(graphs.num_edges)
+    if terms.totals is not None and terms.mean_totals is not None:
+        of_nodes, edge, _ = spreading.of_totals(_sum(terms.totals, weight), terms.mean_totals)
+        node = node + of_nodes
+    whole = (end - start - left.sum(1)).index_add(0, graph, -node)
+    whole = whole.index_add(0, graph[graphs.target.long()], -edge)
+    return PartShares(*(one[None] for one in (node, edge, start, end, whole, left)))
+
+
+def _sum(terms: Tensor, weight: Tensor) -> Tensor:
+    """Terms of scores (m, k, c) with the weight of each score (m, c), shape (m, k)."""
+    return torch.einsum("mkc,mc->mk", terms, weight)
+
+
+def _weights(terms: Terms, question: Question, temperature: float) -> tuple[Tensor, Tensor, Tensor]:
+    r"""What the terms of each score count for in the number :math:`u`, (g, c), and both ends, (g).
+
+    The mean slope on the straight line from the scores of an average graph to those of the graph:
+    of one score :math:`\Delta u / \Delta s`, of classes an integral of :math:`\partial u / \partial
+    s_c`, so that weighed terms add up to the difference of the numbers.
+    """
+    first, last = terms.baseline.expand_as(terms.scores), terms.scores
+    if question.classes is None:
+        in_units = question.head.task.outputs
+        answers = (torch.from_numpy(in_units(one.cpu().numpy())).to(one) for one in (first, last))
+        start, end = (question.of_scores(one) for one in answers)
+        apart = (last - first)[:, 0]
+        slope = torch.where(apart == 0, 1.0, (end - start) / torch.where(apart == 0, 1.0, apart))
+        return slope[:, None], start, end
+    start, end = (question.of_scores(one, temperature) for one in (first, last))
+    weight = torch.zeros_like(last)
+    for share, of_point in gauss_legendre(POINTS):
+        with torch.enable_grad():
+            scores = torch.lerp(first, last, share).requires_grad_()
+            total = question.of_scores(scores, temperature).sum()
+        weight += of_point * torch.autograd.grad(total, scores)[0]
+    return weight, start, end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -27,7 +27,6 @@ class LayeredGraph(DrawnGraph):
     """A graph, and what each of some layers made of it; layers are numbered from 1.
 
     Args:
-        edges, smiles, ids: As for :class:`~lookhops.explain.drawing.sketch.DrawnGraph`.
         node_layer: The layer that drops each node, beyond the last where none does, shape (n).
         edge_layer: The same of each edge, which goes with the first of its ends, shape (e).
         scores: Of each node in each layer that it reached, from 0 for the layer's lowest to 1;
@@ -61,11 +60,8 @@ def animated(graph: LayeredGraph, words: str) -> str:
     """An SVG whose shapes say when they go, for a page's script and style to show.
 
     A shape that a layer drops carries its number (``data-d``); the disc of each node carries its
-    score in each layer (``data-s``, 0 to 100, commas between). Nothing is drawn twice.
-
-    Args:
-        graph: The graph.
-        words: The picture in words, for who does not see it.
+    score in each layer (``data-s``, 0 to 100, commas between). Nothing is drawn twice. ``words``
+    say the same to who does not see it.
     """
     return _render("animated.svg", graph, CARD, words=words)
 
@@ -87,34 +83,34 @@ def panels(
 def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: Any) -> str:
     """A template with the parts of a graph, placed in a picture of this size."""
     drawn = sketch(len(graph.node_layer), graph.edges, graph.smiles, *size)
-    nodes = [
-        {
-            "number": number,
-            "name": drawn.names[number] if graph.ids is None else f"node {graph.ids[number]}",
-            "x": f"{x:.1f}",
-            "y": f"{y:.1f}",
-            "layer": int(graph.node_layer[number]),
-            "scores": [None if np.isnan(one) else float(one) for one in graph.scores[:, number]],
-        }
-        for number, (x, y) in enumerate(drawn.place.tolist())
-    ]
+    names = drawn.names if graph.ids is None else [f"node {one}" for one in graph.ids]
+    scores = [[None if np.isnan(one) else one for one in row] for row in graph.scores.T.tolist()]
+    each = enumerate(zip(names, graph.node_layer.tolist(), scores, strict=True))
     return fill_in(
         template,
         drawn,
+        drawn.place,
+        [
+            {"number": number, "name": name, "layer": layer, "scores": of_layers}
+            for number, (name, layer, of_layers) in each
+        ],
         width=size[0],
         height=size[1],
-        nodes=nodes,
         shapes=graph.shapes(drawn),
         layers=len(graph.scores),
         **texts,
     )
 
 
-def fill_in(template: str, drawn: Sketch, **parts: Any) -> str:
-    """A picture from its template."""
-    radius = f"{drawn.radius:.1f}"
-    made = _templates().get_template(template).render(drawn=drawn, radius=radius, **parts)
-    return visible(made)  # names with control characters would make it no XML
+def fill_in(
+    template: str, drawn: Sketch, place: Array, nodes: Sequence[Mapping[str, Any]], **parts: Any
+) -> str:
+    """A picture from its template, with nodes at their places."""
+    made = _templates().get_template(template)
+    at = zip(place.tolist(), nodes, strict=True)
+    placed = [{"x": f"{x:.1f}", "y": f"{y:.1f}", **node} for (x, y), node in at]
+    text = made.render(drawn=drawn, radius=f"{drawn.radius:.1f}", nodes=placed, **parts)
+    return visible(text)  # names with control characters would make it no XML
 
 
 @cache
@@ -135,7 +131,6 @@ class Fragment(DrawnGraph):
     """A part of a graph.
 
     Args:
-        edges, smiles, ids: As for :class:`~lookhops.explain.drawing.sketch.DrawnGraph`.
         names: What each node of the graph is called.
         nodes: Numbers of the nodes in the part, ascending.
         centre: Number of the node in the middle.
@@ -156,13 +151,7 @@ class Fragment(DrawnGraph):
 
 
 def draw_fragment(fragment: Fragment, words: str, styled: bool = True) -> str:
-    """An SVG of the part, its middle marked.
-
-    Args:
-        fragment: The part.
-        words: The picture in words, for who does not see it.
-        styled: Whether it brings its own colours; a page that shows it may have them.
-    """
+    """An SVG of the part, its middle marked; ``words`` and ``styled`` as for ``draw_shares``."""
     nodes = fragment.nodes.tolist()
     drawn = sketch(len(fragment.names), fragment.edges, fragment.smiles, *WHOLE)
     shapes = [shape for shape in drawn.shapes if set(nodes).issuperset(shape.nodes)]
@@ -178,20 +167,12 @@ def draw_fragment(fragment: Fragment, words: str, styled: bool = True) -> str:
     return fill_in(
         "fragment.svg",
         drawn,
+        place,
+        [{"name": fragment.names[node], "centre": node == fragment.centre} for node in nodes],
         box=" ".join(f"{value:.1f}" for value in (*low, *box)),
         height=round(min(140.0, 200 * box[1] / box[0])),
         words=words,
         styled=styled,
         page=PAGE,
-        molecule=drawn.molecule,
         shapes=shapes,
-        nodes=[
-            {
-                "x": f"{x:.1f}",
-                "y": f"{y:.1f}",
-                "name": fragment.names[node],
-                "centre": node == fragment.centre,
-            }
-            for (x, y), node in zip(place.tolist(), nodes, strict=True)
-        ],
     )

@@ -15,7 +15,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.charts import PAGE
 from lookhops.core.words import counted, short, signed
 from lookhops.explain.drawing.pictures import fill_in
-from lookhops.explain.drawing.sketch import DrawnGraph, Sketch, fit, layout, sketch
+from lookhops.explain.drawing.sketch import DrawnGraph, fit, layout, sketch
 
 #: Width and height of a picture, and of the small one of a whole large graph.
 SIZE, OVERVIEW = (480, 320), (150, 110)
@@ -34,7 +34,6 @@ class SharedGraph(DrawnGraph):
     """A graph, and what each part of it has of an answer.
 
     Args:
-        edges, smiles, ids: As for :class:`~lookhops.explain.drawing.sketch.DrawnGraph`.
         names: What each node is called, n of them.
         node: Share of each node, shape (n).
         edge: Share of each edge, shape (e).
@@ -75,13 +74,7 @@ class SharedGraph(DrawnGraph):
 
 
 def with_edges(node: Array, edges: Array, edge: Array) -> Array:
-    """What nodes have together with half of what each of their edges has, shape (n).
-
-    Args:
-        node: Of each node, shape (n).
-        edges: Each edge once, shape (e, 2).
-        edge: Of each edge, shape (e).
-    """
+    """What nodes (n) have together with half of what each of their edges (e) has, shape (n)."""
     return sum((np.bincount(end, edge / 2, len(node)) for end in edges.T), start=node)
 
 
@@ -114,11 +107,14 @@ def draw_shares(
     if len(graph.node) > MOST_NODES:
         nodes = graph.what_matters()
         shown, overview = graph.part(nodes), _overview(graph, nodes, limit)
-    beside = 0 if overview is None else OVERVIEW[0]  # room that the small picture takes
+    beside = 0 if overview is None else OVERVIEW[0]  # the width of the small picture
     drawn = sketch(len(shown.node), shown.edges, shown.smiles, SIZE[0] - beside, SIZE[1])
     return fill_in(
         "shares.svg",
         drawn,
+        drawn.place,
+        _nodes(shown, limit),
+        edges=_edges(shown, limit),
         size=SIZE,
         styled=styled,
         words=words or " ".join((head, *lines)),
@@ -129,8 +125,6 @@ def draw_shares(
         unit=short(unit, UNIT),
         full_unit=unit,
         ends=(written(-limit, digits_for(limit)), written(limit, digits_for(limit))),
-        nodes=_nodes(shown, drawn, limit),
-        edges=_edges(shown, drawn, limit),
         overview=overview,
         letters=0 if drawn.molecule or overview else _letters(shown, drawn.radius),
         overview_size=OVERVIEW,
@@ -138,12 +132,7 @@ def draw_shares(
 
 
 def written(value: float, digits: int = 2) -> str:
-    """``+0.91``, ``−1230``: so many digits after the point, of large numbers none; no sign of zero.
-
-    Args:
-        value: The share.
-        digits: After the point (:func:`digits_for`).
-    """
+    """``+0.91``, ``−1230``: so many digits after the point, of large numbers none; 0 unsigned."""
     digits = digits if abs(value) < 100 else 0
     return signed(value, digits) if round(value, digits) else f"{0:.{digits}f}"
 
@@ -160,7 +149,7 @@ def wrapped(text: str, width: int = LINE) -> list[str]:
 
 
 def _titled(text: str) -> list[tuple[str, str]]:
-    """The lines of a text, each with the whole of it where a word had to be cut, else with none."""
+    """The lines of a text, each with all of it where a word had to be cut, else with nothing."""
     cut = any(len(word) > LINE for word in text.split())
     return [(line, text if cut else "") for line in wrapped(text)]
 
@@ -172,36 +161,26 @@ def _letters(graph: SharedGraph, radius: float) -> float:
     return size if size >= SMALLEST else 0.0
 
 
-def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
+def _nodes(graph: SharedGraph, limit: float) -> list[dict[str, Any]]:
     labels = graph.ids or [str(number) for number in range(len(graph.node))]
-    parts = (drawn.place.tolist(), graph.names, labels, graph.node)
     return [
-        {
-            "x": f"{x:.1f}",
-            "y": f"{y:.1f}",
-            "name": f"{name}: {written(share, digits_for(limit))}",
-            "label": label,
-            **_colour(share, limit),
-        }
-        for (x, y), name, label, share in zip(*parts, strict=True)
+        {"name": _said(name, share, limit), "label": label, **_colour(share, limit)}
+        for name, label, share in zip(graph.names, labels, graph.node, strict=True)
     ]
 
 
-def _edges(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
+def _edges(graph: SharedGraph, limit: float) -> list[dict[str, Any]]:
     """The edges whose colour can be seen, the strongest last."""
-    order = np.argsort(np.abs(graph.edge), kind="stable")
     found = []
-    for number in order.tolist():
-        colour = _colour(graph.edge[number], limit)
-        if colour["opacity"] is None:
-            continue
-        i, j = graph.edges[number].tolist()
-        places = (*drawn.place[i].tolist(), *drawn.place[j].tolist())
-        ends = dict(zip(("x1", "y1", "x2", "y2"), (f"{v:.1f}" for v in places), strict=True))
-        share = written(graph.edge[number], digits_for(limit))
-        name = f"{graph.names[i]}, {graph.names[j]}: {share}"
-        found.append({**ends, "name": name, **colour})
-    return found
+    for number in np.argsort(np.abs(graph.edge), kind="stable").tolist():
+        share, (i, j) = graph.edge[number], graph.edges[number].tolist()
+        name = _said(f"{graph.names[i]}, {graph.names[j]}", share, limit)
+        found.append({"i": i, "j": j, "name": name, **_colour(share, limit)})
+    return [edge for edge in found if edge["opacity"] is not None]
+
+
+def _said(name: str, share: float, limit: float) -> str:
+    return f"{name}: {written(share, digits_for(limit))}"
 
 
 def _colour(share: float, limit: float) -> dict[str, Any]:
@@ -218,12 +197,9 @@ def _overview(graph: SharedGraph, nodes: Array, limit: float) -> dict[str, Any]:
     if len(edges) > MOST_EDGES:
         edges = edges[np.linspace(0, len(edges) - 1, MOST_EDGES).astype(int)]
     ends = place[edges].round(0).astype(int).tolist()
-    dots = []
-    for node in nodes.tolist():
-        colour = _colour(graph.node[node], limit)
-        dots.append({"x": f"{place[node, 0]:.0f}", "y": f"{place[node, 1]:.0f}", **colour})
+    dots = zip(place[nodes].tolist(), graph.node[nodes], strict=True)
     return {
         "path": "".join(f"M{x1} {y1}L{x2} {y2}" for (x1, y1), (x2, y2) in ends),
-        "dots": dots,
+        "dots": [{"x": f"{x:.0f}", "y": f"{y:.0f}", **_colour(s, limit)} for (x, y), s in dots],
         "words": f"{counted(len(nodes), 'node')} of {len(graph.node):,}",
     }

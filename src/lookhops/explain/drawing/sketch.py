@@ -150,12 +150,7 @@ class DrawnGraph:
     ids: Sequence[str] | None = field(default=None, kw_only=True)
 
     def edges_among(self, nodes: Array, num_nodes: int) -> tuple[Array, Array]:
-        """The edges between some nodes, numbered in their order, and which of all edges they are.
-
-        Args:
-            nodes: Numbers of the nodes, shape (m).
-            num_nodes: Of the whole graph.
-        """
+        """The edges between some nodes, numbered in their order, and which edges they are."""
         number = np.full(num_nodes, -1)
         number[nodes] = np.arange(len(nodes))
         edges = number[self.edges].reshape(-1, 2)
@@ -184,8 +179,8 @@ def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height:
         Shape("edge", "line", f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"', (i, j))
         for (i, j), ((x1, y1), (x2, y2)) in zip(edges.tolist(), place[edges].tolist(), strict=True)
     ]
-    room = np.sqrt(width * height / max(num_nodes, 1))  # of many nodes, as those around a hub
-    most = min(width * 9 / 320, 0.35 * room)
+    apart = np.sqrt(width * height / max(num_nodes, 1))  # of many nodes, as those around a hub
+    most = min(width * 9 / 320, 0.35 * apart)
     radius = float(np.clip(0.36 * _length(place, edges, width), 1.5, most))
     names = [f"node {i}" for i in range(num_nodes)]
     return Sketch(place, radius, names, lines)
@@ -193,12 +188,8 @@ def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height:
 
 def _length(place: Array, edges: Array, otherwise: float) -> float:
     """The median length of an edge."""
-    ends = place[edges]
-    return (
-        float(np.median(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)))
-        if len(ends)
-        else otherwise
-    )
+    lengths = np.linalg.norm(np.diff(place[edges], axis=1), axis=-1)
+    return float(np.median(lengths)) if len(edges) else otherwise
 
 
 def read_molecule(smiles: str, num_atoms: int) -> Any | None:
