@@ -21,19 +21,19 @@ import sys, time
 from contextlib import contextmanager
 start = float(sys.argv.pop(1))
 from lookhops.cli import main
-from lookhops.cli.shared import progress
-stoppable, over = progress.stoppable, []
+from lookhops.cli import train
+stoppable, over = train.stoppable, []
 
 @contextmanager
-def timed():
-    with stoppable() as check:
+def timed(again):
+    with stoppable(again) as check:
         def after_epoch():
             if not over:
                 print(f"first epoch over after {time.time() - start:.2f} s")
             over.append(check())
         yield after_epoch
 
-progress.stoppable = timed
+train.stoppable = timed
 main()
 """
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import lookhops.cli
-from lookhops.cli.commands import SUMMARIES, load
+from lookhops.cli import SUMMARIES, load
 
 
 @pytest.mark.parametrize(

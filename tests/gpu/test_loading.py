@@ -6,7 +6,7 @@ import sys
 CODE = """
 import ctypes, sys
 from threading import enumerate as threads, main_thread
-from lookhops.cli.shared.loading import load
+from lookhops.cli.shared.reading import load
 
 load(sys.argv[1], "torch")
 for thread in threads():

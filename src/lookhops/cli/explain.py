@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json, print_line
-from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
+from lookhops.cli.shared.reading import Input, Model, Reading, load, warnings_as_lines
+from lookhops.cli.shared.running import progress_bar
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import changing, write_text
 from lookhops.core.words import counted

@@ -7,16 +7,31 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.parameters import AUTO, Json, Network, Plugins, Training, with_options
-from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
-from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
-from lookhops.cli.shared.splitting import Splitting, tell_remarks
-from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
+from lookhops.cli.shared.printing import (
+    ReportFile,
+    command_line,
+    err,
+    out,
+    print_json,
+    print_line,
+    print_saved,
+    warn,
+    write_page,
+)
+from lookhops.cli.shared.reading import (
+    Reading,
+    Source,
+    Splitting,
+    load,
+    tell_remarks,
+    warnings_as_lines,
+)
+from lookhops.cli.shared.running import epoch_display, stoppable
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol, option
 
@@ -102,27 +117,33 @@ def train(
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
+    is_open = model in (None, "recommended")
     of_network = network != RECOMMENDED or k != str(RECOMMENDED.k)
-    if model not in (None, "recommended", "network") and of_network:
+    if of_network and not (is_open or model == "network"):
         raise LookHopsError("--model names all options of a network: licheb+lookhops/k=3.")
     load(run.device if run.workers == 1 else "cpu", "lookhops.models")
     with _workers(run.device) as workers:
         graphs = reading.load_to_learn(source)
-        _say_molecules(graphs)
+        _tell_molecules(graphs)
         graphs, plan = splitting.plan(source, graphs, protocol, seeds, reading)
         of_network |= not workers.alone or _is_of_networks(protocol, run)
-        kind = "network" if of_network and model in (None, "recommended") else model
+        kind = "network" if is_open and of_network else model
         learner, plan, information = _learner(kind, network, k, graphs, plan, run)
         if reading.features is not None and not learner.reads_whole:
-            said = model or "a network without --totals"
-            raise LookHopsError(f"{said} reads no features of whole graphs: leave out --features.")
+            named = model or "a network without --totals"
+            raise LookHopsError(f"{named} reads no features of whole graphs: leave out --features.")
         config = _train(output, graphs, learner, plan, run, reading, information, workers)
     if not workers.is_first:
         return
     if as_json:
         print_json(config)
     else:
-        _print(config, output)
+        from lookhops.cli.shared.model_panel import model_panel
+
+        out.print(model_panel(config))
+        if "stopped" in config:
+            warn(config["stopped"])
+        print_saved(output)
     if report is not None:
         from lookhops.report.build import report_on
 
@@ -133,6 +154,18 @@ def _is_of_networks(protocol: Protocol, run: TrainingRun) -> bool:
     """Whether an option was given that only networks read."""
     of_training = replace(protocol, **{name: getattr(AUTO, name) for name in OF_SPLITS}) != AUTO
     return of_training or run.final or run.workers > 1 or run.tensorboard is not None
+
+
+def _tell_molecules(graphs: Graphs) -> None:
+    """Of molecules, a line on duplicates, salts, mixtures and skipped rows, where there are any."""
+    from lookhops.sources.counts import in_words, molecule_counts
+
+    counts = molecule_counts(graphs)
+    if counts and (words := in_words(counts)):
+        print_line(f"{graphs.name}: {words} (--duplicates and --salts choose what is done)", err)
+
+
+# -------------------------------------------------------------------- what is trained
 
 
 def _learner(
@@ -154,11 +187,11 @@ def _learner(
     if kind == "network":
         chosen_k, information = hops(k, graphs)
         return NetworkLearner(replace(network, k=chosen_k)), plan, information
-    if kind is not None and kind != "recommended":
-        return *_named(kind, plan, run), None
-    found = recommend(graphs, task_of(graphs), plan.training_graphs)
-    print_line(f"{graphs.name}: {found.said} (--model network: a network)", err)
-    return found.learner, plan, None
+    if kind in (None, "recommended"):
+        found = recommend(graphs, task_of(graphs), plan.training_graphs)
+        print_line(f"{graphs.name}: {found.said} (--model network: a network)", err)
+        return found.learner, plan, None
+    return *_named(kind, plan, run), None
 
 
 def _named(name: str, plan: SplitPlan, run: TrainingRun) -> tuple[Learner, SplitPlan]:
@@ -170,10 +203,10 @@ def _named(name: str, plan: SplitPlan, run: TrainingRun) -> tuple[Learner, Split
     learner, protocol = learner_of(entry.model), entry.protocol(plan.protocol)
     if not learner.has_epochs:
         read = learner.read_of(protocol)
-        for own in fields(protocol):
-            usual = getattr(AUTO, own.name), getattr(read, own.name)
-            if own.name != "seeds" and getattr(protocol, own.name) not in usual:
-                flag = own.metadata.get("flag") or f"--{own.name.replace('_', '-')}"
+        for field in fields(protocol):
+            usual = getattr(AUTO, field.name), getattr(read, field.name)
+            if field.name != "seeds" and getattr(protocol, field.name) not in usual:
+                flag = field.metadata.get("flag") or f"--{field.name.replace('_', '-')}"
                 raise LookHopsError(f"{learner.name} is not trained in epochs: leave out {flag}.")
         if run.workers > 1 or run.tensorboard:
             raise LookHopsError(
@@ -181,6 +214,34 @@ def _named(name: str, plan: SplitPlan, run: TrainingRun) -> tuple[Learner, Split
                 "and --tensorboard."
             )
     return learner, replace(plan, protocol=protocol)
+
+
+def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
+    """The number that ``--k`` stands for, and what was measured to find it."""
+    if k != "auto":
+        if not (k.isascii() and k.isdecimal()):
+            raise LookHopsError(f"--k is a number of hops from 0, or auto, not {k!r}.")
+        return int(k), None
+    from lookhops.neighbourhoods import look
+
+    try:
+        with warnings_as_lines():
+            information = look(graphs, bootstrap=0)
+    except LookHopsError as error:
+        warn(f"k = {FALLBACK_K}, because the hop information cannot be had: {error}")
+        return FALLBACK_K, None
+    found = information.suggested_k
+    if found is None:
+        warn(f"k = {FALLBACK_K}, because the hop information does not die away and suggests none")
+        return FALLBACK_K, information
+    if found > information.max_k:
+        warn(f"k = {information.max_k}, the most that was measured; suggested was k = {found}")
+        return information.max_k, information
+    print_line(f"k = {found}, which the hop information suggests", err)
+    return found, information
+
+
+# -------------------------------------------------------------------- how
 
 
 @contextmanager
@@ -211,40 +272,6 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _say_molecules(graphs: Graphs) -> None:
-    """Of molecules, a line on duplicates, salts, mixtures and skipped rows, where there are any."""
-    from lookhops.sources.counts import in_words, molecule_counts
-
-    counts = molecule_counts(graphs)
-    if counts and (said := in_words(counts)):
-        print_line(f"{graphs.name}: {said} (--duplicates and --salts choose what is done)", err)
-
-
-def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
-    """The number that ``--k`` stands for, and what was measured to find it."""
-    if k != "auto":
-        if not (k.isascii() and k.isdecimal()):
-            raise LookHopsError(f"--k is a number of hops from 0, or auto, not {k!r}.")
-        return int(k), None
-    from lookhops.neighbourhoods import look
-
-    try:
-        with warnings_as_lines():
-            information = look(graphs, bootstrap=0)
-    except LookHopsError as error:
-        warn(f"k = {FALLBACK_K}, because the hop information cannot be had: {error}")
-        return FALLBACK_K, None
-    found = information.suggested_k
-    if found is None:
-        warn(f"k = {FALLBACK_K}, because the hop information does not die away and suggests none")
-        return FALLBACK_K, information
-    if found > information.max_k:
-        warn(f"k = {information.max_k}, the most that was measured; suggested was k = {found}")
-        return information.max_k, information
-    print_line(f"k = {found}, which the hop information suggests", err)
-    return found, information
-
-
 def _train(
     output: Path,
     graphs: Graphs,
@@ -256,71 +283,60 @@ def _train(
     workers: Workers,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
-    from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
     from lookhops.models.saving import Provenance
     from lookhops.runs.processes import ProcessLost
 
-    options = asdict(run)
+    found = information.to_dict() if information else None
+    options = asdict(run) | {"provenance": Provenance(reading, command_line(), found)}
     logs = _tensorboard(options.pop("tensorboard"))
     cluster = {name: options.pop(name) for name in ("workers", "address")}
-    found = information.to_dict() if information else None
-    options |= {"splits": plan, "provenance": Provenance(reading, command_line(), found)}
     if run.workers > 1:
         from lookhops.models.ray import train_on_ray
 
         print_line(f"training on {run.workers} workers of a Ray cluster", err)
-        return train_on_ray(output, graphs, learner, plan.protocol, **cluster, **options)
+        options |= cluster | {"splits": plan}
+        return train_on_ray(output, graphs, learner, plan.protocol, **options)
+    remarks = cache(lambda: tell_remarks(graphs, plan))  # what cannot be trained says that first
     again = f"{command_line()} --resume" if workers.alone else "the same command and --resume"
     try:
         with logs as log, stoppable(again) as check, epoch_display(plan.protocol) as show:
-            before = [partial(tell_remarks, graphs, plan)]  # what cannot be trained says that first
 
             def on_epoch(epoch: Epoch) -> None:
-                while before:
-                    before.pop()()
+                remarks()
                 show(epoch)
                 log(epoch)
                 check()
 
-            options |= {"on_epoch": on_epoch, "workers": workers}
+            options |= {"splits": plan, "on_epoch": on_epoch, "workers": workers}
             config = train_into(output, graphs, learner, plan.protocol, **options)
-            while before:  # where nothing was trained in epochs
-                before.pop()()
+            remarks()
             return config
     except ProcessLost as lost:
         raise LookHopsError(f"{lost} What was trained is kept: --resume goes on.") from lost
 
 
-def _print(config: dict[str, Any], output: Path) -> None:
-    """A panel with the figures, and what to type next."""
-    from lookhops.cli.shared.model_panel import model_panel
-
-    out.print(model_panel(config))
-    if "stopped" in config:
-        warn(config["stopped"])
-    print_saved(output)
-
-
 @contextmanager
 def _tensorboard(folder: Path | None) -> Iterator[Callable[[Epoch], None]]:
     """A function that logs the losses and the accuracy of each seed; without a folder, nothing."""
+    if folder is None:
+        yield lambda epoch: None
+        return
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        message = "TensorBoard logs need a package more: pip install tensorboard."
+        raise LookHopsError(message) from error
     writers: dict[str, Any] = {}
 
     def log(epoch: Epoch) -> None:
-        for run in epoch.runs if folder else ():
+        for run in epoch.runs:
             if run.key not in writers:
                 writers[run.key] = SummaryWriter(f"{folder}/seed-{run.key}")
             row = run.history[-1]
             for name in (name for name in row if name not in ("epoch", "seconds")):
                 writers[run.key].add_scalar(name, row[name], int(row["epoch"]))
 
-    if folder:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError as error:
-            message = "TensorBoard logs need a package more: pip install tensorboard."
-            raise LookHopsError(message) from error
     try:
         yield log
     finally:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lookhops.cli.commands import SUMMARIES, load
+from lookhops.cli import SUMMARIES, load
 from lookhops.nn.registry import CONVOLUTIONS, LOADED
 
 PLUGIN = """

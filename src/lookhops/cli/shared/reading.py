@@ -1,14 +1,21 @@
-"""How a command reads graphs: a source, and the options that some sources need."""
+"""How a command reads: PyTorch, which takes long to load, graphs, and how these are split."""
 
 from __future__ import annotations
 
+import atexit
+import ctypes
+import gc
 import io
+import os
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,12 +23,22 @@ import typer
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.core import reading as graph_reading
 from lookhops.core.errors import LookHopsError
+from lookhops.core.machine import keep_memory
+from lookhops.core.options import Protocol, parse_seeds, parse_split
+from lookhops.core.reading import listed
+from lookhops.core.words import agreeing
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.sources.splits import SplitPlan
 
 #: What standard input is called.
 STDIN = "standard input"
+#: The devices that stand for the first GPU, where there is one.
+FIRST_GPU = ("auto", "cuda", "cuda:0")
+#: No more columns than this are named in a line.
+SHOWN = 10
+
 Source = Annotated[
     str,
     typer.Argument(
@@ -48,6 +65,80 @@ DataDir = Annotated[
 ]
 
 
+# -------------------------------------------------------------------- PyTorch
+
+
+def load(device: str, *modules: str) -> None:
+    """Import modules that take PyTorch, while a GPU gets ready where it is the device.
+
+    What is imported stays: looking through it for garbage again and again takes a fifth of the
+    time, so that is not done meanwhile, nor ever again of what is there in the end.
+    """
+    if "torch" in sys.modules:
+        return
+    keep_memory()
+    if device in FIRST_GPU and "LOCAL_RANK" not in os.environ:  # else each worker has its own
+        Thread(target=_make_ready).start()
+    gc.disable()
+    try:
+        for name in modules:
+            import_module(name)
+    finally:
+        gc.freeze()
+        atexit.register(gc.unfreeze)  # on the way out some libraries look whether all is gone
+        gc.enable()
+
+
+def _make_ready() -> None:
+    """Do for the first GPU what takes long and does not wait for PyTorch.
+
+    That is its context, which PyTorch then takes, and a hash over Triton's library of half a
+    gigabyte, which the names of compiled kernels begin with. Without a GPU nothing is done; what
+    fails here fails again, and is said, where it is needed.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0):
+        return
+    Thread(target=_hash_triton).start()
+    driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+
+
+def _hash_triton() -> None:
+    with suppress(ImportError, OSError):  # Triton has moved it, or is not here
+        from triton.runtime.cache import triton_key
+
+        triton_key()
+
+
+# -------------------------------------------------------------------- graphs
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Warnings of the block, as plain lines on stderr after it, each once."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            yield
+    finally:
+        texts = (str(one.message) for one in caught if issubclass(one.category, UserWarning))
+        for text in dict.fromkeys(texts):
+            warn(text)
+
+
+def stdin_lines() -> Iterator[str]:
+    """The lines of standard input, or a sentence where they are no text."""
+    try:
+        yield from io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LookHopsError(f"{STDIN}: not UTF-8 text.") from error
+
+
 @dataclass(frozen=True)
 class GraphReader(graph_reading.Reading):
     """How a command reads graphs.
@@ -68,12 +159,12 @@ class GraphReader(graph_reading.Reading):
 
         ``remembered`` is how the graphs of a model were read: taken over where nothing was chosen.
         """
-        from lookhops.sources.loading import load
+        from lookhops.sources.loading import load as load_graphs
 
         if not source.strip():
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
         with warnings_as_lines():
-            return load(
+            return load_graphs(
                 source,
                 self,
                 remembered=remembered,
@@ -89,18 +180,6 @@ class GraphReader(graph_reading.Reading):
             graphs, inferred=Path(source).suffix.lower() not in ("", ".graphs", ".zip")
         )
         return graphs
-
-    def _tell_targets(self, graphs: Graphs, inferred: bool) -> None:
-        """Say what targets were taken for, unless they are classes that the source knows itself."""
-        from lookhops.graphs.targets import known_targets
-        from lookhops.sources.targets import target_sentences
-
-        if graphs.y is None:
-            return
-        said = inferred or self.target is not None or self.task != "auto"
-        if said or graphs.num_classes == 0 or not known_targets(graphs.y).all():
-            for sentence in target_sentences(graphs):
-                print_line(sentence, err)
 
     def load_tables(
         self, edges: Path, nodes: Path | None, graphs: Path | None, name: str
@@ -134,27 +213,97 @@ class GraphReader(graph_reading.Reading):
             stream = MoleculeStream(rows, pool, STDIN, chosen)
             return stream.read_all(need_targets).graphs
 
+    def _tell_targets(self, graphs: Graphs, inferred: bool) -> None:
+        """Say what targets were taken for, unless they are classes that the source knows itself."""
+        from lookhops.graphs.targets import known_targets
+        from lookhops.sources.targets import target_sentences
+
+        if graphs.y is None:
+            return
+        chosen = inferred or self.target is not None or self.task != "auto"
+        if chosen or graphs.num_classes == 0 or not known_targets(graphs.y).all():
+            for sentence in target_sentences(graphs):
+                print_line(sentence, err)
+
 
 Reading = Annotated[GraphReader, "How graphs are read"]
 
 
-def stdin_lines() -> Iterator[str]:
-    """The lines of standard input, or a sentence where they are no text."""
-    try:
-        yield from io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise LookHopsError(f"{STDIN}: not UTF-8 text.") from error
+# -------------------------------------------------------------------- splits
 
 
-@contextmanager
-def warnings_as_lines() -> Iterator[None]:
-    """Warnings of the block, as plain lines on stderr after it, each once."""
-    caught: list[warnings.WarningMessage] = []
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            yield
-    finally:
-        ours = (str(one.message) for one in caught if issubclass(one.category, UserWarning))
-        for said in dict.fromkeys(ours):
-            warn(said)
+@dataclass(frozen=True)
+class SplitSource:
+    """Splits that are not drawn, or not all of them.
+
+    Args:
+        splits: JSON with the parts, by graph numbers or ids: one split for all seeds, or one for
+            each. Published folds ({"test", "model_selection"}) are read as they are.
+        test: Graphs that are the test part of every split, read as SOURCE is; each seed draws
+            training and validation parts from SOURCE.
+    """
+
+    splits: Path | None = None
+    test: str | None = None
+
+    def plan(
+        self,
+        source: str,
+        graphs: Graphs,
+        protocol: Protocol,
+        seeds: str | None,
+        reading: GraphReader,
+        usual: int = 1,
+    ) -> tuple[Graphs, SplitPlan]:
+        """The graphs, with the test set if there is one, and the split of each seed.
+
+        ``seeds`` is how many or which; by default one for each fold, or for each split of the file,
+        and as many as ``usual`` where neither is given.
+        """
+        from lookhops.sources.splits import SplitPlan, read_splits
+        from lookhops.sources.splits.given import with_test_set
+
+        graphs = _without_split(source, graphs, reading, parse_split(protocol.split)[1])
+        if self.splits is not None:
+            if self.test is not None or protocol.folds or protocol.split != "auto":
+                raise LookHopsError("--splits says all: leave out --split, --folds and --test.")
+            parts = read_splits(self.splits, graphs)
+            chosen = parse_seeds(len(parts) if seeds is None else seeds)
+            return graphs, SplitPlan.given(replace(protocol, seeds=chosen), parts)
+        test = None
+        if self.test is not None:
+            graphs, test = with_test_set(graphs, reading.load(self.test))
+        count = protocol.folds or usual if seeds is None else seeds
+        protocol = replace(protocol, seeds=parse_seeds(count, protocol.folds))
+        return graphs, SplitPlan.of(graphs, protocol, test)
+
+
+def _without_split(source: str, graphs: Graphs, reading: GraphReader, split: str) -> Graphs:
+    """The graphs without the column of the split as a feature, where all were asked for.
+
+    A line says which columns are features then, or which could be where none was named.
+    """
+    from lookhops.graphs.columns import ALL, possible_features
+    from lookhops.sources.loading import BUNDLED
+
+    if reading.features is None:
+        names = possible_features(graphs, but=[split])
+        if names and source not in BUNDLED:  # of which one is the target in other words
+            shown = shlex.quote(",".join(names[:SHOWN]))
+            more = f" ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
+            which = agreeing(len(names), "a column is", f"{len(names)} columns are")
+            print_line(f"{which} not read; as features: --features {shown}{more}", err)
+    elif reading.features.strip().lower() == ALL:
+        graphs = replace(graphs, whole=graphs.whole.without([split]))
+        read = [name for name in graphs.whole.names.features if name in graphs.columns]
+        print_line(f"columns that are features: {listed(read) if read else 'none'}", err)
+    return graphs
+
+
+def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
+    """Warn of parts with few graphs of a class, before the training begins."""
+    for remark in plan.remarks(graphs):
+        warn(remark)
+
+
+Splitting = Annotated[SplitSource, "Splits that are not drawn"]

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
-from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.printing import err, print_line, warn
-from lookhops.cli.shared.progress import QUIET, progress_bar
-from lookhops.cli.shared.reading import STDIN, stdin_lines, warnings_as_lines
+from lookhops.cli.shared.reading import STDIN, load, stdin_lines, warnings_as_lines
+from lookhops.cli.shared.running import QUIET, progress_bar
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
 

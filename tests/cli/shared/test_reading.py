@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lookhops.cli.shared import loading
+from lookhops.cli.shared import reading
 
 
 class Driver:
@@ -28,7 +28,7 @@ class Driver:
 def hashed(monkeypatch):
     """Notes that Triton was hashed."""
     found = []
-    monkeypatch.setattr(loading, "_hash_triton", lambda: found.append("hashed"))
+    monkeypatch.setattr(reading, "_hash_triton", lambda: found.append("hashed"))
     return found
 
 
@@ -43,7 +43,7 @@ def hashed(monkeypatch):
 def test_a_gpu_gets_its_context_where_there_is_one(monkeypatch, hashed, fails, asked):
     driver = Driver(fails)
     monkeypatch.setattr(ctypes, "CDLL", lambda name: driver)
-    loading._make_ready()
+    reading._make_ready()
     assert driver.asked == asked
     assert len(hashed) == (not fails)
 
@@ -53,13 +53,13 @@ def test_without_a_driver_nothing_happens(monkeypatch, hashed):
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", none)
-    loading._make_ready()
+    reading._make_ready()
     assert not hashed
 
 
 def test_what_was_loaded_before_is_still_collected():
     frozen = gc.get_freeze_count()
-    loading.load("auto", "lookhops.models")  # PyTorch is here
+    reading.load("auto", "lookhops.models")  # PyTorch is here
     assert gc.isenabled()
     assert gc.get_freeze_count() == frozen
 
@@ -67,7 +67,7 @@ def test_what_was_loaded_before_is_still_collected():
 @pytest.mark.parametrize("device", ["auto", "cpu", "cuda:0"])
 @pytest.mark.parametrize("module", ["lookhops.graphs", "no_such_module"])
 def test_the_collector_goes_on(device, module):
-    code = "import gc, sys\nfrom lookhops.cli.shared.loading import load\n"
+    code = "import gc, sys\nfrom lookhops.cli.shared.reading import load\n"
     code += f"try: load({device!r}, {module!r})\nexcept ImportError: print('none')\n"
     code += "assert gc.isenabled() and gc.get_freeze_count()\n"
     code += "print('torch' in sys.modules)"
