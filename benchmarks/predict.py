@@ -25,7 +25,7 @@ from torch_geometric.loader import DataLoader
 
 from lookhops.core.options import RECOMMENDED, Protocol, parse_seeds
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.models import Predictor, train_into
 from lookhops.nn import Architecture

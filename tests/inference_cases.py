@@ -7,7 +7,7 @@ import torch
 
 from engine_cases import WHOLE
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.nn import Architecture
 from lookhops.training.device import seeded_model
 from lookhops.training.inference import Ensemble

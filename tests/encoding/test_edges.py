@@ -10,7 +10,7 @@ import torch
 from lookhops import Graphs, LookHopsError
 from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding, ReadOtherwise
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import pair_keys
 from lookhops.training.trainer import train

@@ -8,9 +8,11 @@ import torch
 from lookhops import Graphs
 from lookhops.core.options import Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
-from lookhops.encoding.graph_encoding import LIMIT, GraphEncoding, PreparedGraphs
+from lookhops.encoding.preprocessing import LIMIT, PreparedGraphs, Preprocessing
 from lookhops.neighbourhoods.totals import DEGREES
 from lookhops.sources.loading import load
+
+PLAIN = Architecture()
 
 
 def whole_of(graphs: Graphs, hops: int | None) -> PreparedGraphs:
@@ -21,15 +23,15 @@ def whole_of(graphs: Graphs, hops: int | None) -> PreparedGraphs:
 
 def test_nothing_is_learnt_outside_the_training_part(tasks):
     train = torch.arange(0, 40)
-    one = GraphEncoding.fit(whole_of(tasks, 2), train)
-    other = GraphEncoding.fit(whole_of(tasks[:40], 2))
+    one = Preprocessing.fit(whole_of(tasks, 2), PLAIN, train)
+    other = Preprocessing.fit(whole_of(tasks[:40], 2), PLAIN)
     assert torch.equal(one.vocabulary.codes, other.vocabulary.codes)
     torch.testing.assert_close(one.mean, other.mean)
     torch.testing.assert_close(one.factor, other.factor)
 
 
 def test_a_graph_is_told_the_same_alone_and_among_others(tasks):
-    encoding = GraphEncoding.fit(whole_of(tasks, 2), torch.arange(0, 40))
+    encoding = Preprocessing.fit(whole_of(tasks, 2), PLAIN, torch.arange(0, 40))
     together = encoding.columns(whole_of(tasks, 2))
     for number in (0, 41, 79):
         alone = encoding.columns(whole_of(tasks[number], 2))
@@ -44,7 +46,7 @@ def test_totals_are_standardised_and_rare_ones_left_out():
     graphs = load("solubility")
     whole = whole_of(graphs, None)
     train = torch.arange(0, 1000)
-    encoding = GraphEncoding.fit(whole, train)
+    encoding = Preprocessing.fit(whole, PLAIN, train)
     told = encoding.columns(whole).totals[train].double()
     used = encoding.factor > 0
     plain = (whole.totals[train] - whole.totals[train].mean(0)) / whole.totals[train].std(
@@ -60,18 +62,18 @@ def test_totals_are_standardised_and_rare_ones_left_out():
 
 
 def test_what_is_kept_is_read_back(tasks):
-    encoding = GraphEncoding.fit(whole_of(tasks, 3))
-    again = GraphEncoding.from_tensors(encoding.tensors())
+    encoding = Preprocessing.fit(whole_of(tasks, 3), PLAIN)
+    again = Preprocessing.from_tensors(encoding.tensors())
     assert again.num_neighbourhoods == encoding.num_neighbourhoods
     assert again.num_totals == encoding.num_totals
     assert torch.equal(again.vocabulary.codes, encoding.vocabulary.codes)
     assert torch.equal(again.factor, encoding.factor)
-    nothing = GraphEncoding.from_tensors({})
+    nothing = Preprocessing.from_tensors({})
     assert (nothing.num_neighbourhoods, nothing.num_totals) == (0, 0)
 
 
 def test_a_label_that_was_not_seen_is_in_no_total_and_no_known_neighbourhood(tasks):
-    encoding, learnt = Encoding.fit(tasks), GraphEncoding.fit(whole_of(tasks, 2))
+    encoding, learnt = Encoding.fit(tasks), Preprocessing.fit(whole_of(tasks, 2), PLAIN)
     values = ("plain", "marked", "red", "green")  # blue is green here
     strange = replace(tasks, nodes=replace(tasks.nodes, label_values=(values,)))
     with pytest.warns(ReadOtherwise, match="green"):

@@ -9,7 +9,7 @@ import torch
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 
 BLANK = float("nan")
 WHOLE = Architecture(fingerprint=1, totals=True, scale="standard", bins=3)
@@ -47,9 +47,7 @@ def test_what_is_kept_is_read_back(numbers):
     assert torch.equal(
         again.scales.nodes(numbers.nodes.numbers), preprocessing.scales.nodes(numbers.nodes.numbers)
     )
-    assert torch.equal(
-        again.graphs.bins(numbers.nodes.numbers), preprocessing.graphs.bins(numbers.nodes.numbers)
-    )
+    assert torch.equal(again.bins(numbers.nodes.numbers), preprocessing.bins(numbers.nodes.numbers))
     assert Preprocessing.from_tensors({}).scales.nodes is None
 
 
@@ -88,14 +86,14 @@ def test_totals_leave_blanks_out(numbers):
     own = graphs.nodes.numbers[graphs.batch == 5, 1].double()
     column = int(whole.totals.isnan().any(0).nonzero())
     torch.testing.assert_close(whole.totals[5, column], own.nanmean())
-    told = learnt_from(graphs).graphs.columns(whole).totals
+    told = learnt_from(graphs).columns(whole).totals
     assert told.isfinite().all()
     assert told[3, column] == 0
 
 
 def test_bins_tell_numbers_apart_in_neighbourhoods(numbers):
     whole = PreparedGraphs.of(numbers, WHOLE, Encoding.fit(numbers))
-    preprocessing = learnt_from(numbers).graphs
+    preprocessing = learnt_from(numbers)
     codes = whole.codes_with(preprocessing.bins)
     rows = torch.cat((numbers.nodes.labels.long(), preprocessing.bins(numbers.nodes.numbers)), 1)
     assert codes[:, 0].unique().numel() > whole.codes[:, 0].unique().numel()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine_cases import noisy, told  # noqa: F401  the cases' graphs
 from inference_cases import CASES, InferenceCases, trained
-from lookhops.encoding.graph_encoding import PreparedGraphs
+from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.training.inference import Ensemble, batches_by_nodes
 
 

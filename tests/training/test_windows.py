@@ -31,11 +31,7 @@ def test_a_large_training_part_is_learnt_from_in_part(noisy, monkeypatch):  # no
     [all_of_it] = train(noisy, WHOLE, protocol, device="cpu")
     monkeypatch.setattr(windows, "LEARN_FROM", noisy.num_nodes // 4)
     [some] = train(noisy, WHOLE, protocol, device="cpu")
-    assert (
-        0
-        < some.preprocessing.graphs.num_neighbourhoods
-        < all_of_it.preprocessing.graphs.num_neighbourhoods
-    )
+    assert 0 < some.preprocessing.num_neighbourhoods < all_of_it.preprocessing.num_neighbourhoods
 
 
 def test_graphs_stay_where_they_are_when_the_device_has_no_room(noisy, monkeypatch):  # noqa: F811

@@ -31,7 +31,7 @@ def params(
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
     from lookhops.encoding import Encoding
-    from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+    from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
     from lookhops.nn import GraphNetwork
     from lookhops.tasks import task_of
 

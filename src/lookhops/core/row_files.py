@@ -95,7 +95,6 @@ class CsvFile(RowFile):
     file: TextIO | None = None
 
     def resume(self, given: Iterator[Sequence[Any]]) -> None:
-        """Go on after the last whole row."""
         if not self.part.is_file():
             return
         end = width = 0
@@ -114,7 +113,6 @@ class CsvFile(RowFile):
             self.file = self.part.open("a", encoding="utf-8", errors="replace", newline="")
 
     def write(self, head: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
-        """Add rows, given column by column."""
         if self.file is None:
             with explained(self.path):
                 self.file = self.part.open("w", encoding="utf-8", errors="replace", newline="")
@@ -124,7 +122,6 @@ class CsvFile(RowFile):
         self.file.flush()
 
     def close(self) -> None:
-        """Have a file that can be read."""
         if self.file is not None:
             self.file.close()
 
@@ -186,9 +183,9 @@ class ParquetFile(RowFile):
         self.parquet = parquet
 
     def resume(self, given: Iterator[Sequence[Any]]) -> None:
-        """Copy what is there; a file that was not closed has nothing that can be read."""
         import pyarrow as pa
 
+        # Copied; a file that was not closed has nothing that can be read.
         earlier = self.part.with_name(f"{self.part.name}.earlier")
         if self.part.is_file():
             self.part.replace(earlier)
@@ -208,7 +205,6 @@ class ParquetFile(RowFile):
         earlier.unlink()
 
     def write(self, head: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
-        """Add rows, given column by column; NaN and empty texts are blanks."""
         import pyarrow as pa
 
         types = [*self.given, *[None] * (len(columns) - len(self.given))]
@@ -224,7 +220,6 @@ class ParquetFile(RowFile):
         self.writer.write_table(table)
 
     def close(self) -> None:
-        """Have a file that can be read."""
         if self.writer is not None:
             self.writer.close()
 
@@ -251,7 +246,6 @@ class NumpyFile(RowFile):
     width = 0
 
     def resume(self, given: Iterator[Sequence[Any]]) -> None:
-        """Go on after the rows that the header counts."""
         if not self.part.is_file():
             return
         try:
@@ -278,15 +272,13 @@ class NumpyFile(RowFile):
         self.file.write(matrix.tobytes())
         self.rows += len(matrix)
 
-    def _write_header(self) -> None:
-        """The header, as long for any number of rows."""
+    def _write_header(self) -> None:  # as long for any number of rows
         assert self.file is not None
         shape = {"shape": (self.rows, self.width), "fortran_order": False, "descr": "<f4"}
         self.file.seek(0)
         np.lib.format.write_array_header_1_0(self.file, shape)
 
     def close(self) -> None:
-        """Have a file that can be read."""
         if self.file is not None and not self.file.closed:
             self._write_header()
             self.file.close()

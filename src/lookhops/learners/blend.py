@@ -14,7 +14,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs
+from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.gp_fitted import FittedProcess

@@ -15,7 +15,7 @@ from torch import Tensor
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.learners.learner import (
     FITTED,

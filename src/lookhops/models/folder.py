@@ -24,7 +24,7 @@ from lookhops.core.options import Architecture, Protocol
 from lookhops.core.reading import Reading
 from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Range, Share, located, read
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import Preprocessing
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.learners import Fitted, FittedNetwork, Learner, learner_from_dict
 from lookhops.learners.learner import FITTED
 from lookhops.learners.registry import SAVED

@@ -16,7 +16,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import listed
 from lookhops.encoding import ReadOtherwise
-from lookhops.encoding.graph_encoding import PreparedGraphs
+from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners import Fitted, FittedNetwork
 from lookhops.learners.learner import mean_variance
@@ -221,7 +221,7 @@ class Predictor:
         whole = self.whole(graphs)
         network = self.checkpoint.networks(seed)[0]
         readout = ensemble_of([network]).readout(whole).float().numpy()
-        preprocessing, count = network.preprocessing.graphs, len(graphs)
+        preprocessing, count = network.preprocessing, len(graphs)
         if preprocessing.vocabulary is None or not bits:
             return Embeddings(graphs.ids, readout, np.zeros((count, 0), np.uint8))
         fingerprint = folded(whole.graphs, whole.codes_with(preprocessing.bins), bits)

@@ -18,21 +18,18 @@ import numpy as np
 
 from lookhops.neighbourhoods.density import Sample, run_bounds
 
-# Keys of a single unit below this are counted in a table for each k, others by sorting.
-TABLE_KEYS = 1 << 22
-# So many sorted keys wait at each k before they are merged.
+# So many keys wait at each k before they are merged.
 PENDING = 1 << 20
+# Different keys, ascending, and how often each was met.
+KeyCounts = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Entropies:
     """The entropies of the nodes in one channel at one k, unit by unit.
 
-    Args:
-        values: Entropies, shape (e).
-        unit: A unit with nodes of that entropy, shape (e).
-        counts: How many nodes of that unit have it, shape (e).
-        sample: The same for all units together.
+    ``counts`` nodes of ``unit`` have the entropy ``values``, each of shape (e); ``sample`` holds
+    all units together.
     """
 
     values: np.ndarray
@@ -60,9 +57,7 @@ class CompositionCounter:
         self._start = np.cumsum(widths)[:-1]  # the column of no ones in each channel
         self._columns = int(widths.sum())
         self._units = units
-        # All units together have few compositions, which a table counts fastest.
-        self._table_keys = TABLE_KEYS if units == 1 else 0
-        self._counts = [_KeyCounts(self._table_keys) for _ in range(max_k)]
+        self._counts: list[list[KeyCounts]] = [[] for _ in range(max_k)]
 
     def add(
         self, unit: np.ndarray, size: np.ndarray, channel: np.ndarray, ones: np.ndarray
@@ -71,9 +66,8 @@ class CompositionCounter:
 
         Args:
             unit: The unit of each node's graph, shape (n).
-            size: How many nodes each node sees, shape (K, n), 1 or more.
-            channel: Channels, shape (n, l); any where there are no ones.
-            ones: How many of the nodes seen hold the upper value there, shape (K, n, l).
+            size, channel, ones: As :meth:`~lookhops.neighbourhoods.entropy.Scope.counted` yields
+                them; any channel where there are no ones.
         """
         row = self._columns * self._units
         kind = np.int32 if (int(size.max()) + 1) * row < 2**31 else np.int64
@@ -81,16 +75,17 @@ class CompositionCounter:
         for counts, k_size, k_ones in zip(self._counts, size.astype(kind), ones, strict=True):
             first = k_size * row
             keys = column + first[:, None]
-            keys += k_ones if self._units == 1 else k_ones * self._units
-            counts.add(first + unit.astype(kind))
-            # A table counts those without ones as well, faster than they could be taken out.
-            counts.add(keys.reshape(-1) if keys.max() < self._table_keys else keys[k_ones > 0])
+            keys += k_ones * self._units
+            for met in (first + unit.astype(kind), keys[k_ones > 0]):
+                counts.append(np.unique(met, return_counts=True))
+            if sum(len(met) for met, _ in counts[1:]) > PENDING:
+                counts[:] = [_merged(counts)]
 
     def entropies(self, ratio: np.ndarray) -> Iterator[list[Entropies]]:
         """For each channel: the entropies for k = 1 to K. It can be asked once."""
         hops = []
         while self._counts:
-            hops.append(self._by_channel(*self._counts.pop(0).result()))
+            hops.append(self._by_channel(*_merged(self._counts.pop(0))))
         for channel, one in enumerate(ratio):
             yield [self._entropies(channel, one, *hop) for hop in hops]
 
@@ -128,42 +123,8 @@ class CompositionCounter:
         return Entropies(np.repeat(values, np.diff(bounds)), unit, count, sample)
 
 
-class _KeyCounts:
-    """How often each of many whole numbers was met: a table for those below ``table_keys``."""
-
-    def __init__(self, table_keys: int) -> None:
-        self._table_keys = table_keys
-        self._table = np.zeros(0, dtype=np.int32)
-        self._sorted: list[tuple[np.ndarray, np.ndarray]] = []  # keys and counts
-        self._waiting = 0
-
-    def add(self, keys: np.ndarray) -> None:
-        """Count some more."""
-        largest = int(keys.max(initial=0))
-        if keys.size and largest >= self._table_keys:
-            keys = np.sort(keys)
-            bounds = run_bounds(keys[1:] != keys[:-1])
-            self._sorted.append((keys[bounds[:-1]], np.diff(bounds).astype(np.int32)))
-            self._waiting += bounds.size
-            if self._waiting > PENDING:
-                self._sorted = [_merged(self._sorted)]
-                self._waiting = 0
-            return
-        if largest >= self._table.size:
-            grown = np.zeros(largest + 1 + largest // 2, dtype=np.int32)
-            grown[: self._table.size] = self._table
-            self._table = grown
-        np.add.at(self._table, keys, np.int32(1))
-
-    def result(self) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers, ascending, and how often each was met."""
-        small = np.flatnonzero(self._table).astype(np.int32)
-        parts = [(small, self._table[small]), *self._sorted]
-        return _merged(parts) if self._sorted else parts[0]
-
-
-def _merged(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """Keys of several parts, ascending, and the sums of their counts."""
+def _merged(parts: list[KeyCounts]) -> KeyCounts:
+    """The keys of several parts, and the sums of their counts."""
     keys, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(keys, kind="stable")
     keys = keys[order]

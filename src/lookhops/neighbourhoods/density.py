@@ -52,14 +52,9 @@ class Sample:
         return int(self.counts.sum())
 
     @cached_property
-    def low(self) -> float:
-        """The smallest value."""
-        return float(self.values.min())
-
-    @cached_property
-    def high(self) -> float:
-        """The largest value."""
-        return float(self.values.max())
+    def ends(self) -> tuple[float, float]:
+        """The smallest and the largest value."""
+        return float(self.values.min()), float(self.values.max())
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -80,7 +75,8 @@ class Sample:
 
         It is that of SciPy's ``gaussian_kde`` for distinct values with their counts as weights.
         """
-        if self.high - self.low <= SAME:
+        low, high = self.ends
+        if high - low <= SAME:
             return 0.0
         variance = self.weights @ (self.values - self.weights @ self.values) ** 2
         return silverman(self.total) * math.sqrt(variance / (1 - self.concentration))
@@ -186,6 +182,6 @@ def divergence(new: Sample, old: Sample) -> float:
     """
     if new.bandwidth == 0 or old.bandwidth == 0:
         return math.nan
-    low, high = min(new.low, old.low), max(new.high, old.high)
+    low, high = min(new.ends + old.ends), max(new.ends + old.ends)
     p, q = evaluate(new, low, high), evaluate(old, low, high)
     return float(p @ np.log((p + FLOOR) / (q + FLOOR))) * (high - low) / POINTS

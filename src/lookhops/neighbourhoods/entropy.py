@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,12 +21,11 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 from lookhops.neighbourhoods.compositions import two_valued_entropy
 from lookhops.neighbourhoods.density import Sample, evaluate_exactly, global_density
-from lookhops.neighbourhoods.reach import NEIGHBOURHOODS, Block, Structure, blocks, reach
+from lookhops.neighbourhoods.reach import NEIGHBOURHOODS, Block, blocks, reach
 
-# The most nodes that are worked on together: their bits stay in the processor's cache. Sums of
-# densities take more room than bits.
-BLOCK_SIZE = 4096
-SUMMED_BLOCK_SIZE = 1024
+# The most nodes that are worked on together: their bits, or their densities, stay in the
+# processor's cache.
+BLOCK_SIZE, SUMMED_BLOCK_SIZE = 4096, 1024
 # Entropies of as many summed channels are held at once as fit in this many bytes, one at least.
 HELD_BYTES = 1 << 28
 
@@ -86,11 +86,9 @@ def sort_channels(graphs: Graphs) -> Channels:
     if graphs.num_nodes == 0:
         raise LookHopsError(f"{graphs.name}: there are no nodes to look at.")
     attributes, sizes = _attributes(graphs), graphs.nodes.label_sizes
-    labels = (
-        np.zeros((graphs.num_nodes, 1))
-        if graphs.nodes.labels is None
-        else graphs.nodes.labels.cpu().numpy()
-    )
+    labels = np.zeros((graphs.num_nodes, 1))
+    if graphs.nodes.labels is not None:
+        labels = graphs.nodes.labels.cpu().numpy()
     main = int(np.argmax(sizes)) if sizes else 0
     main_start = attributes.shape[1] + sum(sizes[:main])  # column of x where that label begins
     channel_of_label = np.full(sizes[main] if sizes else 1, -1)
@@ -181,7 +179,7 @@ class Scope:
     """Some graphs, and how far to look from each of their nodes.
 
     Args:
-        structure: The edges of all graphs.
+        graphs: All graphs.
         channels: The features of all graphs.
         members: Numbers of the graphs to look at, shape (g).
         max_k: The largest number of hops, K.
@@ -189,7 +187,7 @@ class Scope:
         block_size: The most nodes that are worked on together.
     """
 
-    structure: Structure
+    graphs: Graphs
     channels: Channels
     members: np.ndarray
     max_k: int
@@ -203,18 +201,22 @@ class Scope:
             raise LookHopsError(f"A neighbourhood is walk or ball, not {neighbourhood!r}.")
         if block_size < 1:
             raise LookHopsError(f"A block holds 1 node or more, not {block_size}.")
-        channels = sort_channels(graphs)
         members = np.arange(len(graphs))
-        return cls(Structure.of(graphs), channels, members, max_k, neighbourhood, block_size)
+        return cls(graphs, sort_channels(graphs), members, max_k, neighbourhood, block_size)
+
+    @cached_property
+    def nodes_per_graph(self) -> np.ndarray:
+        """Of all graphs."""
+        return self.graphs.nodes_per_graph.cpu().numpy().astype(np.int64)
 
     @property
     def num_nodes(self) -> int:
         """Nodes of the graphs to look at."""
-        return int(np.diff(self.structure.node_ptr)[self.members].sum())
+        return int(self.nodes_per_graph[self.members].sum())
 
     def _blocks(self, label: np.ndarray, summed: bool) -> Iterator[Block]:
         block_size = min(self.block_size, SUMMED_BLOCK_SIZE) if summed else self.block_size
-        return blocks(self.structure, label, self.members, block_size)
+        return blocks(self.graphs, label, self.members, block_size)
 
     def counted(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
         """For each block: how many nodes each node sees, and how many upper values among them.
@@ -246,10 +248,10 @@ class Scope:
             Columns of ``x``, shape (c); nodes in some order, shape (n); entropies, (K, c, n).
         """
         no_label = np.zeros_like(self.channels.label)
-        some = max(1, HELD_BYTES // (8 * self.max_k * max(1, self.num_nodes)))
-        held = np.empty((self.max_k, min(some, self.channels.summed.size), self.num_nodes))
-        for start in range(0, self.channels.summed.size, some):
-            columns = self.channels.summed[start : start + some]
+        step = max(1, HELD_BYTES // (8 * self.max_k * max(1, self.num_nodes)))
+        held = np.empty((self.max_k, min(step, self.channels.summed.size), self.num_nodes))
+        for start in range(0, self.channels.summed.size, step):
+            columns = self.channels.summed[start : start + step]
             values = self.channels.attributes[:, columns]
             density = np.stack([global_density(column) for column in values.T], axis=1)
             entropy = held[:, : columns.size]
@@ -278,28 +280,21 @@ class Scope:
 def kinfo(
     graphs: Graphs, max_k: int, neighbourhood: str = "walk", block_size: int = BLOCK_SIZE
 ) -> np.ndarray:
-    """kInfo of every node: the entropies that the information gain is made of.
+    """kInfo of every node for k = 1 to K: the entropies that the information gain is made of.
 
-    Args:
-        graphs: The graphs.
-        max_k: The largest number of hops, K.
-        neighbourhood: ``"walk"`` or ``"ball"``.
-        block_size: The most nodes that are worked on together.
-
-    Returns:
-        Entropies for k = 1 to K, shape (K, n, d'), of the d' columns of ``graphs.x`` that vary, in
-        their order there.
+    Returns shape (K, n, d') for the d' columns of ``graphs.x`` that vary, in their order there;
+    arguments are those of :class:`Scope`.
     """
     scope = Scope.of(graphs, max_k, neighbourhood, block_size)
     counted, ratio = scope.channels.counted, scope.channels.ratio
     entropy = np.empty((max_k, graphs.num_nodes, graphs.num_features))
     for block, size, channel, ones in scope.counted() if counted.size else ():
-        row, place = np.nonzero(channel >= 0)
-        which = channel[row, place]
+        row, column = np.nonzero(channel >= 0)
+        which = channel[row, column]
         entropy[:, block.nodes[:, None], counted] = np.log(size)[:, :, None]
         entropy[:, block.nodes[row], counted[which]] = two_valued_entropy(
-            size[:, row], ones[:, row, place], ratio[which]
+            size[:, row], ones[:, row, column], ratio[which]
         )
-    for columns, nodes, some in scope.summed():
-        entropy[:, nodes[:, None], columns] = some.transpose(0, 2, 1)
+    for columns, nodes, found in scope.summed():
+        entropy[:, nodes[:, None], columns] = found.transpose(0, 2, 1)
     return entropy[:, :, np.sort(scope.channels.columns)]

@@ -44,7 +44,7 @@ class Resampling:
     def draw(cls, scope: Scope, count: int, seed: int) -> Resampling:
         """Draw as many graphs as there are, with replacement, ``count`` times."""
         generator = np.random.default_rng(seed)
-        nodes = np.diff(scope.structure.node_ptr)
+        nodes = scope.nodes_per_graph
         graphs = scope.members[nodes[scope.members] > 0]  # those without nodes add nothing
         units = min(graphs.size, UNITS) if count else 1
         unit = np.zeros(nodes.size, dtype=np.int64)
@@ -52,17 +52,12 @@ class Resampling:
         weights = generator.multinomial(units, np.full(units, 1 / units), size=count)
         return cls(weights.astype(np.float64), unit)
 
-    @property
-    def units(self) -> int:
-        """How many graphs or bundles of graphs are drawn from."""
-        return self.weights.shape[1]
-
 
 def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.ndarray:
     """KL of each hop's density from the one before in each resample, shape (r, K - 1)."""
     samples = [one.sample for one in hops]
     # Even cells over the entropies at all k, fine enough for the narrowest density.
-    low, high = min(s.low for s in samples), max(s.high for s in samples)
+    low, high = min(s.ends[0] for s in samples), max(s.ends[1] for s in samples)
     narrowest = min((s.bandwidth for s in samples if s.bandwidth > 0), default=1.0)
     cell = max(narrowest / CELLS_PER_BANDWIDTH, (high - low) / (MOST_CELLS - 2))
     cells = int((high - low) / cell) + 2
@@ -73,11 +68,10 @@ def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.
     ]
     # One product for all k: many small ones make the threads of a busy machine wait for each other.
     drawn = weights @ np.hstack([mass.reshape(units, cells) for mass in by_unit])
+    parts = zip(np.split(drawn, len(hops), axis=1), by_unit, samples, strict=True)
     densities = [
-        _densities(mass, whole.reshape(units, cells).sum(axis=0), sample.concentration) / cell
-        for mass, whole, sample in zip(
-            np.split(drawn, len(hops), axis=1), by_unit, samples, strict=True
-        )
+        _densities(mass, total.reshape(units, cells).sum(axis=0), sample.concentration) / cell
+        for mass, total, sample in parts
     ]
     ends = np.array([_ends(one, weights > 0) for one in hops])  # (K, 2, r)
     found = np.full((len(weights), len(hops) - 1), np.nan)
@@ -107,25 +101,24 @@ def _ends(entropies: Entropies, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return np.where(drawn, low, math.inf).min(axis=1), np.where(drawn, high, -math.inf).max(axis=1)
 
 
-def _densities(mass: np.ndarray, whole: np.ndarray, concentration: float) -> np.ndarray:
+def _densities(mass: np.ndarray, of_sample: np.ndarray, concentration: float) -> np.ndarray:
     """Each resample's kernel density over cells of width 1, with its own bandwidth.
 
-    Args:
-        mass: What the resamples hold in each cell, shape (r, cells).
-        whole: What the whole sample holds there, shape (cells).
-        concentration: That of the whole sample.
+    ``mass`` is what the resamples hold in each cell, shape (r, cells), ``of_sample`` what the
+    sample that they were drawn from holds there, shape (cells), whose concentration is given.
     """
     total = mass.sum(axis=1)
     held = mass / total[:, None]
-    place = np.arange(whole.size)
+    cell = np.arange(of_sample.size)
     # Sharing values out to two points has widened them by 1/6 of a squared cell.
-    variance = np.maximum(held @ place**2 - (held @ place) ** 2 - 1 / 6, 1e-6)
+    variance = np.maximum(held @ cell**2 - (held @ cell) ** 2 - 1 / 6, 1e-6)
     # How many values agree is known for the sample; for a resample it is scaled by the cells'.
-    whole = whole / whole.sum()
-    variance /= np.maximum(1 - concentration * (held**2).sum(axis=1) / (whole @ whole), 1e-6)
+    of_sample = of_sample / of_sample.sum()
+    same = concentration * (held**2).sum(axis=1) / (of_sample @ of_sample)
+    variance /= np.maximum(1 - same, 1e-6)
     width = silverman(total) * np.sqrt(variance)
     width = np.sqrt(np.maximum(width**2 - 1 / 6, 1 / 16))[:, None]
-    reach = min(math.ceil(CUT * width.max()), whole.size)
+    reach = min(math.ceil(CUT * width.max()), of_sample.size)
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
     kernel /= width * math.sqrt(2 * math.pi)
     wide = [np.correlate(one, near, "full") for one, near in zip(held, kernel, strict=True)]
@@ -141,8 +134,7 @@ class Gains:
     """Divergences of the densities from one hop to the next, for k = 2 to K.
 
     Args:
-        by_channel: Of each channel in use, in the order of the columns of ``x``, (K - 1, d); NaN
-            where kInfo is the same for all nodes, at k or k - 1, and so has no density.
+        by_channel: As of :class:`~lookhops.neighbourhoods.HopInformation`, shape (K - 1, d).
         resampled: Mean over the channels in each resample, shape (r, K - 1).
     """
 
@@ -173,7 +165,8 @@ def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterat
     """For each counted channel: the entropies of all nodes for k = 1 to K."""
     if not scope.channels.counted.size:
         return
-    counter = CompositionCounter(scope.channels.most, resampling.units, scope.max_k)
+    units = resampling.weights.shape[1]
+    counter = CompositionCounter(scope.channels.most, units, scope.max_k)
     done = 0
     for block, size, channel, ones in scope.counted():
         counter.add(resampling.unit[block.graphs][block.graph], size, channel, ones)
@@ -184,7 +177,7 @@ def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterat
 
 def _summed(scope: Scope, resampling: Resampling) -> Iterator[list[Entropies]]:
     """For each summed channel: the entropies of all nodes for k = 1 to K."""
-    unit_of_node = np.repeat(resampling.unit, np.diff(scope.structure.node_ptr))
+    unit_of_node = np.repeat(resampling.unit, scope.nodes_per_graph)
     for columns, nodes, entropy in scope.summed():
         unit, counts = unit_of_node[nodes], np.ones(nodes.size)
         for c in range(columns.size):

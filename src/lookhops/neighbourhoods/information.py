@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# A curve of two numbers needs two gains, IG(2) and IG(3).
+LEAST_K = 3
+# With fewer resamples than this their outer 5% are not one resample.
+LEAST_RESAMPLES = 20
+# A curve that explains less of the gains than this is no ground for a suggestion.
+GOOD_FIT = 0.9
+
+
 @dataclass(frozen=True, eq=False)
 class HopInformation:
     r"""How much each further hop adds, and how many hops are worth looking at.
@@ -123,26 +131,58 @@ class HopInformation:
     # ---------------------------------------------------------------- as text, numbers, pictures
 
     def sentence(self) -> str:
-        """The answer in words."""
-        return _sentence(self)
+        """What k to take, what it keeps, what more hops would add, and how sure that is."""
+        k, max_k = self.suggested_k, self.max_k
+        if k is None:
+            return (
+                f"Up to k = {max_k}, each hop adds as much as the one before: the information "
+                "does not die away, and no k can be suggested."
+            )
+        next_two = (compact_percent(self.lost(k + i) - self.lost(k + i + 1)) for i in (0, 1))
+        parts = [
+            f"k = {k} keeps {compact_percent(1 - self.lost(k))} of the information; each further "
+            f"hop adds less: one more {', another '.join(next_two)}."
+        ]
+        if k > max_k:
+            parts.append(
+                f"That k lies beyond the {max_k} hops that were measured: measure further before "
+                "you trust it."
+            )
+        elif k > 1:
+            parts.append(
+                f"k = {k - 1} would lose {compact_percent(self.lost(k - 1))}, more than the "
+                f"{compact_percent(self.epsilon)} allowed."
+            )
+        if k < max_k and self.lost_measured(k) > self.epsilon:
+            enough = self.k[self.lost_measured(self.k) <= self.epsilon]
+            parts.append(
+                f"But the gains fall more slowly than the curve: those measured beyond k = {k} are "
+                f"{compact_percent(self.lost_measured(k))} of all. Take k = {enough[0]} to be safe."
+            )
+        if self.decay.r2 < GOOD_FIT:
+            parts.append(
+                f"The curve explains the gains poorly (R² = {self.decay.r2:.2f}): trust the gains "
+                "themselves more than this k."
+            )
+        if self.suggested_k_interval is not None:
+            low, high = self.suggested_k_interval
+            said = f"k = {low} to {'no decay' if high is None else high} (95% of the resamples)"
+            if low is None:
+                said = "no decay"
+            elif low == high:
+                said = "the same k" if low == k else f"k = {low}"
+            parts.append(f"Resampling the graphs {len(self.resampled_b)} times gave {said}.")
+        return " ".join(parts)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a k: gain, its interval (NaN without a bootstrap), fitted gain, shares lost."""
         import pandas as pd
 
         interval = self.gain_interval
-        low, high = interval.T if interval is not None else np.full((2, self.k.size), np.nan)
-        return pd.DataFrame(
-            {
-                "k": self.k,
-                "gain": self.gain,
-                "low": low,
-                "high": high,
-                "fitted": self.decay(self.k),
-                "lost": self.lost(self.k),
-                "lost_measured": self.lost_measured(self.k),
-            }
-        )
+        low, high = interval.T if interval is not None else (np.nan, np.nan)
+        shares = {"lost": self.lost(self.k), "lost_measured": self.lost_measured(self.k)}
+        gains = {"gain": self.gain, "low": low, "high": high, "fitted": self.decay(self.k)}
+        return pd.DataFrame({"k": self.k, **gains, **shares})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, as plain numbers and text that JSON can hold."""
@@ -191,67 +231,6 @@ def _finite(k: float) -> int | None:
     return int(k) if math.isfinite(k) else None
 
 
-# A curve that explains less of the gains than this is no ground for a suggestion.
-GOOD_FIT = 0.9
-
-
-def _sentence(found: HopInformation) -> str:
-    """What k to take, what it keeps, what more hops would add, and how sure that is."""
-    k = found.suggested_k
-    if k is None:
-        return (
-            f"Up to k = {found.max_k}, each hop adds as much as the one before: the information "
-            "does not die away, and no k can be suggested."
-        )
-    one_more, two_more = (found.lost(k + i) - found.lost(k + i + 1) for i in (0, 1))
-    parts = [
-        f"k = {k} keeps {compact_percent(1 - found.lost(k))} of the information; each further hop "
-        f"adds less: one more {compact_percent(one_more)}, another {compact_percent(two_more)}."
-    ]
-    if k > found.max_k:
-        parts.append(
-            f"That k lies beyond the {found.max_k} hops that were measured: measure further before "
-            "you trust it."
-        )
-    elif k > 1:
-        parts.append(
-            f"k = {k - 1} would lose {compact_percent(found.lost(k - 1))}, more than the "
-            f"{compact_percent(found.epsilon)} allowed."
-        )
-    parts += _slow_tail(found, k)
-    if found.decay.r2 < GOOD_FIT:
-        parts.append(
-            f"The curve explains the gains poorly (R² = {found.decay.r2:.2f}): trust the gains "
-            "themselves more than this k."
-        )
-    return " ".join((*parts, *_certainty(found)))
-
-
-def _slow_tail(found: HopInformation, k: int) -> list[str]:
-    """A remark where the gains themselves die away too slowly for the k that the curve suggests."""
-    if k >= found.max_k or found.lost_measured(k) <= found.epsilon:
-        return []
-    enough = found.k[found.lost_measured(found.k) <= found.epsilon]
-    return [
-        f"But the gains fall more slowly than the curve: those measured beyond k = {k} are "
-        f"{compact_percent(found.lost_measured(k))} of all. Take k = {enough[0]} to be safe."
-    ]
-
-
-def _certainty(found: HopInformation) -> list[str]:
-    interval = found.suggested_k_interval
-    if interval is None:
-        return []
-    low, high = interval
-    times = f"Resampling the graphs {len(found.resampled_b)} times gave"
-    if low is None:
-        return [f"{times} no decay."]
-    if low == high:
-        return [f"{times} the same k."] if low == found.suggested_k else [f"{times} k = {low}."]
-    most = "no decay" if high is None else str(high)
-    return [f"{times} k = {low} to {most} (95% of the resamples)."]
-
-
 def classes_sentence(found: HopInformation) -> str:
     """Where the classes differ most beyond what resampling them explains."""
     gaps = []
@@ -273,12 +252,6 @@ def classes_sentence(found: HopInformation) -> str:
         f"The classes differ most at k = {k}, where IG is {more:.4g} in class {more_name} and "
         f"{less:.4g} in class {less_name}, and their intervals do not overlap."
     )
-
-
-# A curve of two numbers needs two gains, IG(2) and IG(3).
-LEAST_K = 3
-# With fewer resamples than this their outer 5% are not one resample.
-LEAST_RESAMPLES = 20
 
 
 def look(

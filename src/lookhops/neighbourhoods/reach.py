@@ -12,27 +12,6 @@ from lookhops.neighbourhoods.density import run_bounds
 
 
 @dataclass(frozen=True)
-class Structure:
-    """The arrays of a set of graphs that neighbourhoods depend on.
-
-    Args:
-        node_ptr: Node offsets of the graphs, shape (g + 1).
-        row_ptr: Offsets of the edges into each node, shape (n + 1).
-        source: Source of each edge, shape (e).
-    """
-
-    node_ptr: np.ndarray
-    row_ptr: np.ndarray
-    source: np.ndarray
-
-    @classmethod
-    def of(cls, graphs: Graphs) -> Structure:
-        """Take the structure of graphs."""
-        tensors = (graphs.node_ptr, graphs.row_ptr, graphs.source)
-        return cls(*(tensor.cpu().numpy().astype(np.int64) for tensor in tensors))
-
-
-@dataclass(frozen=True)
 class Block:
     r"""Some graphs, with a bit for every node of a graph in every row of that graph.
 
@@ -63,7 +42,7 @@ class Block:
 
 
 def blocks(
-    structure: Structure, label: np.ndarray, members: np.ndarray, block_size: int
+    graphs: Graphs, label: np.ndarray, members: np.ndarray, block_size: int
 ) -> Iterator[Block]:
     """Blocks of at most ``block_size`` nodes, or of one graph, that hold the graphs ``members``.
 
@@ -71,7 +50,9 @@ def blocks(
     Graphs without nodes are in no block. ``label``, one of each node, shape (n), is to be counted;
     equal labels take the fewest bits.
     """
-    nodes = np.diff(structure.node_ptr)
+    tensors = (graphs.node_ptr, graphs.row_ptr, graphs.source)
+    node_ptr, row_ptr, source = (tensor.cpu().numpy().astype(np.int64) for tensor in tensors)
+    nodes = np.diff(node_ptr)
     order = members[np.argsort(-nodes[members], kind="stable")]
     order = order[nodes[order] > 0]
     filled = np.cumsum(nodes[order])
@@ -79,26 +60,32 @@ def blocks(
     while start < order.size:
         before = filled[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(filled, before + block_size, side="right")))
-        yield _block(structure, label, order[start:stop])
+        yield _block(node_ptr, row_ptr, source, label, order[start:stop])
         start = stop
 
 
-def _block(structure: Structure, label: np.ndarray, graphs: np.ndarray) -> Block:
-    length = np.diff(structure.node_ptr)[graphs]
+def _block(
+    node_ptr: np.ndarray,
+    row_ptr: np.ndarray,
+    source: np.ndarray,
+    label: np.ndarray,
+    graphs: np.ndarray,
+) -> Block:
+    length = np.diff(node_ptr)[graphs]
     graph = np.repeat(np.arange(graphs.size), length)
-    place = np.cumsum(length) - length - structure.node_ptr[graphs]  # of a node, less its number
+    place = np.cumsum(length) - length - node_ptr[graphs]  # of a node, less its number
     nodes = np.arange(graph.size) - place[graph]
-    degree = structure.row_ptr[nodes + 1] - structure.row_ptr[nodes]
+    degree = row_ptr[nodes + 1] - row_ptr[nodes]
     order = np.argsort(-degree, kind="stable")
     nodes, graph, degree = nodes[order], graph[order], degree[order]
     row = np.empty(nodes.size, dtype=np.int64)  # by place among the block's nodes in graph order
     row[order] = np.arange(nodes.size)
-    first = structure.row_ptr[nodes]
+    first = row_ptr[nodes]
     slots = []
     for j in range(int(degree[0])):
         having = np.searchsorted(-degree, -j)  # rows with more than j neighbours
-        source = structure.source[first[:having] + j]
-        slots.append(row[source + place[graph[:having]]])
+        neighbour = source[first[:having] + j]
+        slots.append(row[neighbour + place[graph[:having]]])
     position, words, labels, ends = _layout(graph, label[nodes], graphs.size)
     return Block(graphs, nodes, graph, position, words, slots, labels, ends)
 

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphBatch, GraphNetwork
 from lookhops.ops.adam import Adam

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
@@ -132,8 +132,8 @@ class Ensemble:
         batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), GPU_GRAPHS)
         gatherer = Gatherer(graphs, self.encoding, model)
         gather_whole = WholeGatherer.of(
-            [own.graphs.columns(whole) for own in self.preprocessing],
-            [own.graphs.num_neighbourhoods for own in self.preprocessing],
+            [own.columns(whole) for own in self.preprocessing],
+            [own.num_neighbourhoods for own in self.preprocessing],
         )
         like = torch.empty(0, dtype=dtype, device=graphs.device)
         scales = Scales.stack([own.scales for own in self.preprocessing], like)

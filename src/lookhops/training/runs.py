@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol
-from lookhops.encoding.graph_encoding import Preprocessing
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import PARTS, Split, SplitPlan
 from lookhops.tasks import Task

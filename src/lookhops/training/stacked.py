@@ -43,13 +43,13 @@ class StackedEngine(Engine):
         self.model = models[0]
         if self.windows is not None:
             graphs = self.windows.graphs
-            self.entries = self.windows.count_entries([own.graphs for own in self.preprocessing])
+            self.entries = self.windows.count_entries(self.preprocessing)
         else:
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
-            self.columns = [own.graphs.columns(self.whole) for own in self.preprocessing]
+            self.columns = [own.columns(self.whole) for own in self.preprocessing]
         self.sizes = GraphSizes.of(self.model, self.nodes.numpy(), graphs.edge_ptr)
-        sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
+        sizes = [own.num_neighbourhoods for own in self.preprocessing]
         self.stack = MemberWeights(models, self.names, sizes, self.begin)
         self._fill()
 
@@ -59,7 +59,7 @@ class StackedEngine(Engine):
         like = torch.empty(0, dtype=self.dtype, device=self.device)
         scales = Scales.stack([own.scales for own in preprocessing], like)
         if self.windows is None:
-            sizes = [own.graphs.num_neighbourhoods for own in preprocessing]
+            sizes = [own.num_neighbourhoods for own in preprocessing]
             whole = WholeGatherer.of([self.columns[member] for member in members], sizes)
             return Feed(self.gatherer, whole, scales)
         entries = None if self.entries is None else self.entries[list(members)]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather, slice_of
 from lookhops.graphs.edges import graph_ranges
@@ -67,7 +67,7 @@ class Windows:
         whole = self.whole(self.of(ordered).graphs)
         return Preprocessing.fit(whole, self.architecture, order.argsort())
 
-    def count_entries(self, encodings: Sequence[GraphEncoding]) -> Tensor | None:
+    def count_entries(self, encodings: Sequence[Preprocessing]) -> Tensor | None:
         """How many known neighbourhoods each graph has, int32, shape (members, g), or none."""
         if self.architecture.fingerprint is None:
             return None

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lookhops.core.arrays import Array
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
-from lookhops.encoding.graph_encoding import PreparedGraphs
+from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
@@ -195,7 +195,7 @@ class ExportedModel(nn.Module):
         return task.answers(together, self.checkpoint.calibration(seed))
 
     def _graph_inputs(self, prepared: PreparedGraphs, seed: int) -> WholeInputs:
-        columns = self.checkpoint.preprocessing(seed).graphs.columns(prepared)
+        columns = self.checkpoint.preprocessing(seed).columns(prepared)
         number = torch.arange(_count(prepared.graphs), device=prepared.graphs.device)
         if columns.rows is None:
             return WholeInputs(number, columns.totals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -86,20 +86,22 @@ class GraphColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphEncoding:
-    r"""The neighbourhoods that a training part knows, and the scale of its totals.
+class Preprocessing:
+    r"""All that one training part decides beside the weights.
 
     A total :math:`t` is encoded as :math:`(t - m) / s` with mean and standard deviation of the
     training part, cut off at :math:`\pm 4`; one that hardly ever varies there is zero, and so is
     one that is blank, as the mean of a number that all nodes lack.
 
     Args:
+        scales: The scales of the numbers of nodes and of edges.
         bins: What tells numbers apart in neighbourhoods, or none where they are left out.
         vocabulary: The neighbourhoods in at least two training graphs, or none.
         mean: The :math:`m`, float64, shape (q), or none.
         factor: The :math:`1/s`, zero for totals that are left out, float64, shape (q), or none.
     """
 
+    scales: Scales = field(default_factory=Scales)
     bins: Bins | None = None
     vocabulary: Vocabulary | None = None
     mean: Tensor | None = None
@@ -107,26 +109,30 @@ class GraphEncoding:
 
     @classmethod
     def fit(
-        cls, prepared: PreparedGraphs, train: Tensor | None = None, bins: int = 0
-    ) -> GraphEncoding:
+        cls, prepared: PreparedGraphs, architecture: Architecture, train: Tensor | None = None
+    ) -> Preprocessing:
         """Fit on the training graphs."""
-        graphs, found = prepared.graphs, cls()
+        graphs, totals = prepared.graphs, prepared.totals
+        numbers, of_edges = graphs.nodes.numbers, graphs.edges.numbers
+        inside = torch.full((len(graphs),), train is None, device=graphs.device)
+        if train is not None:
+            inside[train.to(graphs.device)] = True
+        of_node = inside[graphs.batch.long()]
+        nodes = edges = bins = vocabulary = mean = factor = None
+        if numbers is not None:
+            nodes = Scale.fit(architecture.scale, numbers[of_node])
+        if of_edges is not None and architecture.reads_edges:
+            edges = Scale.fit(architecture.scale, of_edges[of_node[graphs.target.long()]])
         if prepared.hops is not None:
-            fitted = None
-            if bins and graphs.nodes.numbers is not None:
-                fitted = Bins.learn(graphs.nodes.numbers[nodes_of(graphs, train)], bins)
-            vocabulary = Vocabulary.choose(graphs, prepared.codes_with(fitted), train)
-            found = replace(found, bins=fitted, vocabulary=vocabulary)
-        if prepared.totals is not None:
-            seen = (
-                prepared.totals
-                if train is None
-                else prepared.totals[train.to(prepared.totals.device)]
+            if architecture.bins and numbers is not None:
+                bins = Bins.learn(numbers[of_node], architecture.bins)
+            vocabulary = Vocabulary.choose(graphs, prepared.codes_with(bins), train)
+        if totals is not None:
+            mean, spread, varies = _moments(
+                totals if train is None else totals[train.to(totals.device)]
             )
-            mean, spread, varies = _moments(seen)
             factor = torch.where(varies & (spread > 0), 1 / spread.clamp(min=1e-12), 0)
-            found = replace(found, mean=mean, factor=factor)
-        return found
+        return cls(Scales(nodes, edges), bins, vocabulary, mean, factor)
 
     @property
     def num_neighbourhoods(self) -> int:
@@ -138,8 +144,13 @@ class GraphEncoding:
         """Number of totals."""
         return 0 if self.mean is None else self.mean.numel()
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a network must know of it to be made."""
+        return {"num_neighbourhoods": self.num_neighbourhoods, "num_totals": self.num_totals}
+
     def columns(self, prepared: PreparedGraphs) -> GraphColumns:
-        """Graphs in this encoding."""
+        """What a model reads of these graphs."""
         rows = totals = None
         if self.vocabulary is not None:
             codes = prepared.codes_with(self.bins)
@@ -161,26 +172,26 @@ class GraphEncoding:
         found = {"mean": self.mean, "factor": self.factor}
         if self.vocabulary is not None:
             found |= {"codes": self.vocabulary.codes, "hops": self.vocabulary.hops}
-        if self.bins is not None:
-            found |= {f"bins.{key}": value for key, value in self.bins.tensors().items()}
+        for name, part in {"bins": self.bins, **self.scales._asdict()}.items():
+            if part is not None:
+                found |= {f"{name}.{key}": value for key, value in part.tensors().items()}
         return {key: value for key, value in found.items() if value is not None}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> GraphEncoding:
-        """The encoding that :meth:`tensors` gave."""
-        known = {"codes", "hops"} <= set(tensors)
-        vocabulary = Vocabulary(tensors["codes"], tensors["hops"]) if known else None
-        own = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("bins.")}
-        bins = Bins.from_tensors(own) if own else None
-        return cls(bins, vocabulary, tensors.get("mean"), tensors.get("factor"))
-
-
-def nodes_of(graphs: Graphs, train: Tensor | None) -> Tensor:
-    """Which nodes are of these graphs, shape (n); none means all graphs."""
-    inside = torch.full((len(graphs),), train is None, device=graphs.device)
-    if train is not None:
-        inside[train.to(graphs.device)] = True
-    return inside[graphs.batch.long()]
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Preprocessing:
+        """What :meth:`tensors` gave."""
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, values in tensors.items():
+            part, _, key = name.rpartition(".")
+            parts.setdefault(part, {})[key] = values
+        alone = parts.get("", {})
+        return cls(
+            Scales(*(Scale.from_tensors(parts[n]) if n in parts else None for n in Scales._fields)),
+            Bins.from_tensors(parts["bins"]) if "bins" in parts else None,
+            Vocabulary(alone["codes"], alone["hops"]) if {"codes", "hops"} <= set(alone) else None,
+            alone.get("mean"),
+            alone.get("factor"),
+        )
 
 
 def _moments(seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -188,61 +199,9 @@ def _moments(seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     blank = seen.isnan()
     mean, spread = seen.mean(0), seen.std(0, correction=0)
     for column in blank.any(0).nonzero().flatten().tolist():
-        own = seen[~blank[:, column], column]
-        mean[column] = own.mean() if own.numel() else 0.0
-        spread[column] = own.std(correction=0) if own.numel() else 0.0
+        known = seen[~blank[:, column], column]
+        mean[column] = known.mean() if known.numel() else 0.0
+        spread[column] = known.std(correction=0) if known.numel() else 0.0
     median = seen.nanmedian(0).values
     varies = ((seen != median) & ~blank).sum(0) >= min(FEWEST, len(seen) / 10)
     return mean, spread, varies
-
-
-@dataclass(frozen=True, eq=False)
-class Preprocessing:
-    """All that one training part decides beside the weights.
-
-    Args:
-        scales: The scales of the numbers of nodes and of edges.
-        graphs: Known neighbourhoods, and the scale of totals.
-    """
-
-    scales: Scales = field(default_factory=Scales)
-    graphs: GraphEncoding = field(default_factory=GraphEncoding)
-
-    @classmethod
-    def fit(
-        cls, prepared: PreparedGraphs, architecture: Architecture, train: Tensor | None = None
-    ) -> Preprocessing:
-        """Fit on the training graphs."""
-        graphs, kind = prepared.graphs, architecture.scale
-        nodes, edges, of_node = None, None, nodes_of(graphs, train)
-        if graphs.nodes.numbers is not None:
-            nodes = Scale.fit(kind, graphs.nodes.numbers[of_node])
-        if graphs.edges.numbers is not None and architecture.reads_edges:
-            edges = Scale.fit(kind, graphs.edges.numbers[of_node[graphs.target.long()]])
-        return cls(Scales(nodes, edges), GraphEncoding.fit(prepared, train, architecture.bins))
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """What a network must know of it to be made."""
-        graphs = self.graphs
-        return {
-            "num_neighbourhoods": graphs.num_neighbourhoods,
-            "num_totals": graphs.num_totals,
-        }
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What a model folder keeps of it."""
-        found = self.graphs.tensors()
-        for name, scale in self.scales._asdict().items():
-            if scale is not None:
-                found |= {f"{name}.{key}": value for key, value in scale.tensors().items()}
-        return found
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Preprocessing:
-        """What :meth:`tensors` gave."""
-        scales: list[Scale | None] = []
-        for name in Scales._fields:
-            own = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith(f"{name}.")}
-            scales.append(Scale.from_tensors(own) if own else None)
-        return cls(Scales(*scales), GraphEncoding.from_tensors(tensors))
