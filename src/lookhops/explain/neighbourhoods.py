@@ -107,7 +107,7 @@ def top_neighbourhoods(
     fitted, place = predictor.checkpoint.fitted, head.fitted or slice(None)
     known = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
     sides = head.task.sides(mean, known)
-    first = predictor.checkpoint.preprocessing(predictor.checkpoint.answering[0]).graphs
+    first = predictor.checkpoint.preprocessing(predictor.checkpoint.answering[0])
     found = _Found(predictor.whole(graphs).graphs.to("cpu"), hops, first.bins)
     return {side: found.best(side, weight, shown) for side, weight in sides.items()}
 
@@ -116,7 +116,7 @@ def _entry_weights(
     predictor: Predictor, graphs: Graphs, seed: int, network: GraphNetwork
 ) -> torch.Tensor:
     """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
-    encoding = predictor.checkpoint.preprocessing(seed).graphs
+    encoding = predictor.checkpoint.preprocessing(seed)
     place, known, scale = fingerprint_entries(predictor.whole(graphs), encoding)
     table = network.readings["fingerprint"].get_parameter("weight").detach()
     if not len(table):

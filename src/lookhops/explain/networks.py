@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.explain.path import Path, PathShares, halves
 from lookhops.explain.question import Part, PartShares, Question
 from lookhops.explain.spreading import (
@@ -50,7 +50,7 @@ def average_node(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
         return torch.ones(1, dtype=torch.float64)
     scale = preprocessing.scales.nodes
     numbers = _zeros(len(nodes.numbers)) if scale is None else scale.fill.double().flatten()
-    labels = _label_shares(nodes.sizes, preprocessing.graphs.mean, _FIRST_LABEL)
+    labels = _label_shares(nodes.sizes, preprocessing.mean, _FIRST_LABEL)
     return torch.cat((numbers, _zeros(len(nodes.blanks)), labels))
 
 
@@ -61,7 +61,7 @@ def average_edge(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
     scale, columns = preprocessing.scales.edges, edges.encoded
     numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
     first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.numbers)
-    labels = _label_shares(edges.sizes, preprocessing.graphs.mean, first)
+    labels = _label_shares(edges.sizes, preprocessing.mean, first)
     return torch.cat((numbers, _zeros(len(edges.blanks)), labels))
 
 
@@ -117,8 +117,8 @@ class Stack:
         self.inputs: list[MemberInputs] = [inputs[seed] for seed in seeds]
         self.gather_whole = self.inputs[0].gather_whole
         if len(networks) > 1:
-            columns = {seed: one.graphs.columns(graphs) for seed, one in fitted.items()}
-            sizes = [one.graphs.num_neighbourhoods for one in self.preprocessing]
+            columns = {seed: one.columns(graphs) for seed, one in fitted.items()}
+            sizes = [one.num_neighbourhoods for one in self.preprocessing]
             self.gather_whole = WholeGatherer.of([columns[seed] for seed in seeds], sizes)
 
     def explain(self, question: Question, spreading: Spreading) -> PartShares:
@@ -139,7 +139,7 @@ class Stack:
     ) -> tuple[Tensor, ...]:
         """One network's shares of totals (g, q), handed on: what nodes (n), edges (e), graphs (g)
         and features of graphs (g, f) have of them; encoded features are the last totals."""
-        graphs, mean, columns = spreading.graphs, preprocessing.graphs.mean, self.encoding.whole
+        graphs, mean, columns = spreading.graphs, preprocessing.mean, self.encoding.whole
         node, edge = totals.new_zeros(graphs.num_nodes), totals.new_zeros(graphs.num_edges)
         left = totals.new_zeros(len(graphs))
         features = totals.new_zeros(len(graphs), len(spreading.names))
@@ -202,7 +202,7 @@ class Stack:
         tables = table.view(len(self.preprocessing), *table.shape[-2:])
         every = zip(tables, self.preprocessing, slope, strict=True)
         return torch.stack(
-            [neighbourhood_shares(own, self.graphs, one.graphs, s) for own, one, s in every]
+            [neighbourhood_shares(own, self.graphs, one, s) for own, one, s in every]
         )
 
 

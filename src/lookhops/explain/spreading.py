@@ -10,7 +10,7 @@ from torch import Tensor
 from lookhops.core.arrays import gauss_legendre
 from lookhops.core.hashing import combine, hash_rows
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.explain.question import Part, PartShares, Question
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds
@@ -61,7 +61,7 @@ def _bits(numbers: Tensor | None) -> Tensor | None:
 
 
 def fingerprint_entries(
-    graphs: PreparedGraphs, encoding: GraphEncoding
+    graphs: PreparedGraphs, encoding: Preprocessing
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Which row of a fingerprint's table stands for each node's neighbourhood of each size.
 
@@ -79,7 +79,7 @@ def fingerprint_entries(
 
 
 def neighbourhood_shares(
-    table: Tensor, graphs: PreparedGraphs, encoding: GraphEncoding, slope: Tensor
+    table: Tensor, graphs: PreparedGraphs, encoding: Preprocessing, slope: Tensor
 ) -> Tensor:
     r"""What each node's neighbourhood of each size has of the number of its graph, shape (n, h+1).
 

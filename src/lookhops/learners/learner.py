@@ -14,7 +14,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.encoding.graph_encoding import Preprocessing
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
@@ -103,7 +103,7 @@ class Streamed(Feed):
         self.windows, self.model, self.preprocessing = windows, model, preprocessing
         self.entries = None if entries is None else entries.numpy()
         self.first_entries = None if entries is None else [first_entries(row) for row in entries]
-        self.longest = max(fitted.graphs.num_neighbourhoods for fitted in preprocessing)
+        self.longest = max(fitted.num_neighbourhoods for fitted in preprocessing)
         self.stream = torch.cuda.Stream() if windows.device.type == "cuda" else None
         self.left: deque[Tensor] = deque()
         self.coming: deque[Future[_Round]] = deque()
@@ -165,7 +165,7 @@ class Streamed(Feed):
         first_node = in_set["first_node"]
         self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, first_node)
         whole: dict[str, Any] = {}
-        if totals := self.preprocessing[0].graphs.num_totals:
+        if totals := self.preprocessing[0].num_totals:
             whole["totals"] = torch.zeros(graphs, totals, device=device)
         if self.entries is not None:
             sizes = {"indices": entries, "offsets": graphs + 1, "first_entry": graphs}
@@ -226,7 +226,7 @@ class Streamed(Feed):
 
     def _whole(self, window: Window, part: Tensor) -> dict[str, Tensor]:
         """The features of a window's whole graphs, those of ``part``, by name."""
-        if self.entries is None and not self.preprocessing[0].graphs.num_totals:
+        if self.entries is None and not self.preprocessing[0].num_totals:
             return {}
         found: dict[str, list[Tensor]] = {}
         graphs, start = torch.arange(len(window.number), device=window.number.device), 0
@@ -234,7 +234,7 @@ class Streamed(Feed):
             chosen = batches[batches >= 0]
             whole = self.windows.whole(gather(window.graphs, graphs[start : start + len(chosen)]))
             start += len(chosen)
-            columns = self.preprocessing[member].graphs.columns(whole)
+            columns = self.preprocessing[member].columns(whole)
             if columns.rows is not None and self.first_entries is not None:
                 found.setdefault("indices", []).append(columns.rows.indices + member * self.longest)
                 found.setdefault("lengths", []).append(columns.rows.offsets.diff())

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import GraphColumns, PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import GraphColumns, PreparedGraphs, Preprocessing
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
@@ -42,7 +42,7 @@ class MemberInputs:
         self.graphs, self.encoding = whole.graphs, encoding
         self.scales = preprocessing.scales
         self.gather_whole = WholeGatherer.of(
-            [preprocessing.graphs.columns(whole)], [preprocessing.graphs.num_neighbourhoods]
+            [preprocessing.columns(whole)], [preprocessing.num_neighbourhoods]
         )
 
     @property
@@ -86,7 +86,7 @@ class WindowInputs:
 
     def __init__(self, windows: Windows, preprocessing: Preprocessing) -> None:
         self.windows, self.preprocessing = windows, preprocessing
-        counts = windows.count_entries([preprocessing.graphs])
+        counts = windows.count_entries([preprocessing])
         self.first_entries = None if counts is None else first_entries(counts[0])
 
     def batch(self, model: GraphNetwork, index: Tensor) -> GraphBatch:
