@@ -16,7 +16,7 @@ from torch_geometric.utils import from_smiles
 
 from lookhops.core.machine import usable_cores
 from lookhops.sources.loading import load
-from lookhops.sources.molecule_streams import pack
+from lookhops.sources.molecules import pack
 from lookhops.sources.rdkit.parsing import Parsed, Parsing
 from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
 

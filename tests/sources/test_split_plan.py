@@ -16,8 +16,7 @@ from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import SplitPlan, split
 from lookhops.sources.splits.given import with_test_set
-from lookhops.sources.splits.groups import folds_of_groups, joined_groups, scaffolds
-from lookhops.sources.splits.split import PARTS
+from lookhops.sources.splits.split import PARTS, folds_of_groups, joined_groups, scaffolds
 
 
 def nodes_alone(y, class_names=None, **columns) -> Graphs:

@@ -30,7 +30,7 @@ from lookhops.graphs.indexing import (
     stable_argsort,
     to_offsets,
 )
-from lookhops.graphs.targets import Target, targets_of
+from lookhops.graphs.targets import Target, is_blank, pack_targets, read_target, targets_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -410,8 +410,8 @@ class Graphs:
             name: What to call the set.
             options: Fields of ``reading`` to choose by their names: ``graph_column="case"``.
         """
-        from lookhops.graphs import tables  # pandas takes a while to import
-        from lookhops.graphs.tables.table import Tables, as_table
+        from lookhops.graphs.from_tables import packed  # pandas takes a while to import
+        from lookhops.graphs.table import Tables, as_table
 
         given = Tables(
             as_table(edges, "edges"),
@@ -420,12 +420,15 @@ class Graphs:
             replace(reading, **options),
             remembered,
         )
-        found = tables.packed(given)
-        packed = cls.from_edges(**found.targets(), **found.fields, name=name)
-        chosen = given.reading.features
-        return (
-            packed if chosen is None else packed.with_features(chosen, given.reading, found.place)
-        )
+        found = packed(given)
+        fields, label, features = found.fields, found.label, given.reading.features
+        if label is not None and not all(map(is_blank, fields["columns"][label])):
+            cells = fields["columns"].pop(label)
+            fields |= pack_targets([read_target(label, cells, place=found.place)])
+        packed_graphs = cls.from_edges(**fields, name=name)
+        if features is None:
+            return packed_graphs
+        return packed_graphs.with_features(features, given.reading, found.place)
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from lookhops.sources.rows import Row, Rows, say_points, stem_of, unpacked_suffi
 from lookhops.sources.streams import Part, ReadAhead, Stream
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Skipped
+    from lookhops.graphs import Graphs, Skipped
     from lookhops.sources.graph_streams import GraphStream
 
 #: Names that are looked for, in this order, whatever their case, when no option names the column.
@@ -35,6 +35,11 @@ SHOWN = 10  # places named in a warning
 
 class SkippedMolecules(UserWarning):
     """Molecules that did not parse were left out, as the caller chose."""
+
+
+def as_texts(cells: Sequence[str]) -> np.ndarray:
+    """Texts as a column of :class:`~lookhops.graphs.Graphs`."""
+    return np.array(cells, dtype=object)
 
 
 class MoleculeStream(Stream):
@@ -93,18 +98,13 @@ class MoleculeStream(Stream):
         return f"{self.source.origin}, {where}" if self.source.origin else where
 
     def cells(self, rows: Sequence[Row], parsed: Parsed | None = None) -> list[Sequence[Any]]:
-        """What rows say as they are written: as they are, or with what the file lacks before it.
-
-        Args:
-            rows: The rows.
-            parsed: What was read of them: SMILES are written as they were read.
-        """
+        """What rows say, after what the file lacks: their names, and SMILES as they were parsed."""
         if not self.made:
             return [row.cells for row in rows]
         smiles = ["" if self.source.mol_blocks else self.structure(row) for row in rows]
         if parsed is not None:
-            for number, read in zip(parsed.rows.tolist(), parsed.smiles, strict=True):
-                smiles[number] = read
+            for number, text in zip(parsed.rows.tolist(), parsed.smiles, strict=True):
+                smiles[number] = text
         made = {"id": map(self.id, rows), "smiles": smiles}
         first = zip(*(made[name] for name in self.made), strict=True)
         return [(*begin, *row.cells) for begin, row in zip(first, rows, strict=True)]
@@ -157,14 +157,8 @@ class MoleculeStream(Stream):
             yield self._part(rows, Parsed.join(parsed), label)
 
     def _part(self, rows: list[Row], parsed: Parsed, label: str | None) -> Part:
-        from lookhops.sources.molecules import pack
-
-        skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
         wanted = filter(None, (called(name, self.source.head) for name in self.features))
-        columns = self._known(rows, parsed)
-        for name, cells in self._texts(rows, wanted).items():
-            columns.setdefault(name, np.array([cells[row] for row in kept], dtype=object))
-        graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
+        graphs = self._pack(rows, parsed, wanted, as_texts)
         labels = [""] * len(rows) if label is None else self._labels(rows, label)
         return Part(graphs, self.cells(rows, parsed), labels, self.source.share)
 
@@ -206,10 +200,9 @@ class MoleculeStream(Stream):
         Args:
             need_targets: Whether a target that cannot be read is an error; else it stays a column.
         """
-        from lookhops.graphs.columns import SAME
-        from lookhops.sources.counts import first_of_each, merge
+        from lookhops.sources.counts import merge
         from lookhops.sources.graph_streams import GraphStream
-        from lookhops.sources.molecules import as_column, pack
+        from lookhops.sources.molecules import as_column
         from lookhops.sources.targets import Offer, choose_columns
 
         rows = list(self.left)
@@ -217,20 +210,11 @@ class MoleculeStream(Stream):
             raise LookHopsError(f"{self.source.origin or 'from_smiles'}: there are no molecules.")
         self.pool.how = Parsing.of(self.reading, self.source.mol_blocks)
         parsed = self.pool.parse(list(map(self.structure, rows)))
-        skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
-        if skipped:
-            warnings.warn(self._said(), SkippedMolecules, stacklevel=3)
-        columns = self._known(rows, parsed)
-        same = first_of_each(parsed.canonical)
-        if (same < np.arange(len(same))).any():
-            columns[SAME] = same
-        head = self.source.head
+        head, kept = self.source.head, parsed.rows.tolist()
         label = self.finder.find(head, "label_column", LABEL_NAMES)
         used = {head[at] for at in (self._structure, self._id) if at is not None} - {label}
-        texts = self._texts(rows, (name for name in head if name and name not in used), tell=True)
-        for name, cells in texts.items():
-            columns.setdefault(name, as_column([cells[row] for row in kept]))
-        graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
+        names = (name for name in head if name and name not in used)
+        graphs = self._pack(rows, parsed, names, as_column, tell=True)
         offer = Offer(label, lambda number: self.place(rows[kept[number]]), need_targets)
         graphs = choose_columns(graphs, self.reading, self.remembered, offer)
         if self.reading.duplicates == "merge":
@@ -239,12 +223,33 @@ class MoleculeStream(Stream):
 
     # ---------------------------------------------------------------- both
 
-    def _known(self, rows: Sequence[Row], parsed: Parsed) -> dict[str, np.ndarray]:
-        """The columns of all molecules: what each is called, and the SMILES in atom order."""
-        return {
-            "id": np.array(list(map(self.id, rows)), dtype=object)[parsed.rows],
-            "smiles": np.array(parsed.smiles, dtype=object),
-        }
+    def _pack(
+        self,
+        rows: Sequence[Row],
+        parsed: Parsed,
+        names: Iterable[str],
+        column: Callable[[Sequence[str]], np.ndarray],
+        tell: bool = False,
+    ) -> Graphs:
+        """The graphs of rows, with columns that ``column`` makes of their cells.
+
+        On demand there is a warning of rows that gave no graph, and of decimal commas.
+        """
+        from lookhops.graphs.columns import SAME
+        from lookhops.sources.molecules import pack
+
+        skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
+        if tell and skipped:
+            warnings.warn(self._said(), SkippedMolecules, stacklevel=4)
+        ids = as_texts([self.id(rows[row]) for row in kept])
+        columns = {"id": ids, "smiles": as_texts(parsed.smiles)}
+        first: dict[str, int] = {}
+        same = [first.setdefault(smiles, i) for i, smiles in enumerate(parsed.canonical)]
+        if len(first) < len(same):
+            columns[SAME] = np.array(same)
+        for name, cells in self._texts(rows, names, tell).items():
+            columns.setdefault(name, column([cells[row] for row in kept]))
+        return pack(parsed, name=self.name, columns=columns, skipped=skipped)
 
     def _texts(
         self, rows: Sequence[Row], names: Iterable[str], tell: bool = False

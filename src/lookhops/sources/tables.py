@@ -23,8 +23,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import AS_USUAL, ColumnFinder, Reading, names_in
 from lookhops.core.schema import AtLeast, read
 from lookhops.graphs import Graphs
-from lookhops.graphs.tables import packed
-from lookhops.graphs.tables.table import ID_NAMES, Table, Tables
+from lookhops.graphs.from_tables import packed
+from lookhops.graphs.table import ID_NAMES, Table, Tables
 from lookhops.graphs.targets import BLANK_TEXTS, as_number
 from lookhops.sources.rows import (
     NODE_LINK,

@@ -20,8 +20,7 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
 from lookhops.graphs.columns import SAME, completed, in_columns
 from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
-from lookhops.sources.splits.groups import canonical, codes_of
-from lookhops.sources.splits.split import PARTS, Split
+from lookhops.sources.splits.split import PARTS, Split, codes_of, parsed
 
 #: The form of Errica et al.: the parts for training and validation stand in a list within.
 INNER = "model_selection"
@@ -150,7 +149,9 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
         if name in test.columns and name != SAME
     }
     if "smiles" in columns:
-        columns[SAME] = codes_of(map(canonical, columns["smiles"])).numpy()
+        from rdkit.Chem import MolToSmiles
+
+        columns[SAME] = codes_of(map(MolToSmiles, map(parsed, columns["smiles"]))).numpy()
     return replace(both, columns=columns), torch.arange(len(graphs), len(both))
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import NamedTuple
+from functools import cache
 
 import numpy as np
 import torch
@@ -18,47 +17,28 @@ from lookhops.core.options import Protocol, parse_split
 from lookhops.core.words import agreeing, counted, joined
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import one_target_each
-from lookhops.sources.splits.groups import (
-    codes_of,
-    column_of,
-    folds_of_groups,
-    joined_groups,
-    named_parts,
-    parts_in_time,
-    same_graphs,
-    scaffolds,
-    smiles_of,
-)
 from lookhops.sources.splits.split import (
     PARTS,
     Split,
     class_codes,
+    codes_of,
+    column_of,
     divide,
+    folds_of_groups,
     has_classes,
     interleaved,
+    joined_groups,
     labelled,
+    named_parts,
+    parts_in_time,
+    same_graphs,
+    scaffolds,
     seeded_order,
+    smiles_of,
 )
 
 #: Kinds of splits that a column decides.
 NAMED = ("group", "time", "column")
-
-
-class Kept(NamedTuple):
-    """What splits are drawn from besides the seed.
-
-    Args:
-        labelled: Numbers of the graphs to draw from: those that have a target, and of which a given
-            test part does not hold the same.
-        stratify: Whether classes keep their proportions.
-        groups: The group of each graph, or none.
-        fixed: Parts that do not depend on the seed, by name.
-    """
-
-    labelled: Tensor
-    stratify: bool
-    groups: Tensor | None
-    fixed: Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +73,10 @@ class SplitPlan:
             test: Numbers of the graphs that are the test part of every split.
         """
         protocol = resolved(graphs, protocol)
-        kept = _kept(graphs, protocol, test)
-        partition = cache(partial(_partition, graphs, protocol.folds or 0, kept))
-        drawn = {seed: _draw(graphs, protocol, kept, seed, partition) for seed in protocol.seeds}
-        source = source_of(graphs, protocol, test)
-        left_out = len(labelled(graphs)) - len(kept.labelled) - (0 if test is None else len(test))
-        return cls(protocol, drawn, source, max(left_out, 0))
+        draw = _Draw(graphs, protocol, test)
+        splits = {seed: draw.split(seed) for seed in protocol.seeds}
+        tested = len(labelled(graphs)) - len(draw.labelled) - (0 if test is None else len(test))
+        return cls(protocol, splits, source_of(graphs, protocol, test), max(tested, 0))
 
     @classmethod
     def given(cls, protocol: Protocol, splits: Sequence[Split]) -> SplitPlan:
@@ -157,80 +135,90 @@ def _digest(*columns: np.ndarray) -> str:
     return digest.hexdigest()[:16]
 
 
-def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
-    """What the protocol's kind of split keeps, from the graphs."""
-    kind, name = parse_split(protocol.split)
-    if kind == "file":
-        raise LookHopsError("These splits came from a file: give it again (--splits).")
-    groups, fixed = None, {} if test is None else {"test": test}
-    stratify = kind == "stratified"
-    if kind == "scaffold":
-        groups = scaffolds(graphs)
-    elif kind == "group":
-        groups = codes_of(column_of(graphs, name, f"--split {protocol.split}"))
-    elif kind in ("column", "time"):
-        if fixed:
-            raise LookHopsError(f"{protocol.split} names the test part already: leave out --test.")
-        if kind == "time":
-            fixed = parts_in_time(graphs, name, protocol.fractions)
-        else:
-            fixed, stratify = named_parts(graphs, name), has_classes(graphs)
-    if fixed and protocol.folds:
-        raise LookHopsError("Folds are all tested on in turn: leave out --folds or the test part.")
-    same, known = same_graphs(graphs), labelled(graphs)
-    if same is not None and test is not None:  # what is tested on is not trained on
-        known = known[~torch.isin(same, same[test])[known]]
-    return Kept(known, stratify, joined_groups(groups, same), fixed)
+class _Draw:
+    """Draws the split of each seed.
 
-
-def _draw(
-    graphs: Graphs,
-    protocol: Protocol,
-    kept: Kept,
-    seed: int,
-    partition: Callable[[int], Sequence[Tensor]],
-) -> Split:
-    """The split of a seed: what is not fixed is drawn."""
-    if "train" in kept.fixed:
-        return Split(*(kept.fixed[part] for part in PARTS))
-    test = kept.fixed.get("test")
-    if protocol.folds is not None:
-        repetition, fold = divmod(seed, protocol.folds)
-        test = partition(repetition)[fold]
-    order = kept.labelled[seeded_order(len(kept.labelled), seed)]
-    if test is not None:
-        order = order[~torch.isin(order, test)]
-    if kept.stratify:
-        order = order[interleaved(class_codes(graphs)[order])]
-    if test is None:
-        return Split(*divide(order, protocol.fractions, PARTS, kept.groups))
-    train, val, _ = protocol.fractions
-    shares = train / (train + val), val / (train + val)
-    first, second = divide(order, shares, PARTS[:2], kept.groups)
-    return Split(first, second, test)
-
-
-def _partition(graphs: Graphs, folds: int, kept: Kept, repetition: int) -> list[Tensor]:
-    """The graphs in k parts of about the same size, each the test part of one seed.
-
-    Seed s has fold ``s mod k`` of repetition ``s div k``.
+    Attributes:
+        labelled: Numbers of the graphs to draw from: those that have a target, and of which a given
+            test part does not hold the same.
+        stratify: Whether classes keep their proportions.
+        groups: The group of each graph, or none.
+        fixed: Parts that do not depend on the seed, by name.
     """
-    from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
-    y = class_codes(graphs)[kept.labelled].numpy() if kept.stratify else None
-    groups = None if kept.groups is None else kept.groups[kept.labelled].numpy()
-    if groups is not None and not kept.stratify:
-        place = folds_of_groups(groups, folds, repetition)
-        return [kept.labelled[torch.from_numpy(place == fold)] for fold in range(folds)]
-    kind = KFold if y is None else StratifiedKFold if groups is None else StratifiedGroupKFold
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of rare classes; ours comes later
-            splitter = kind(folds, shuffle=True, random_state=repetition)
-            parts = [part for _, part in splitter.split(kept.labelled, y, groups)]
-    except ValueError as error:
-        raise LookHopsError(f"{graphs.name}: {folds} folds cannot be made ({error}).") from error
-    return [kept.labelled[torch.from_numpy(part)] for part in parts]
+    def __init__(self, graphs: Graphs, protocol: Protocol, test: Tensor | None) -> None:
+        self.graphs, self.protocol = graphs, protocol
+        kind, name = parse_split(protocol.split)
+        if kind == "file":
+            raise LookHopsError("These splits came from a file: give it again (--splits).")
+        groups: Tensor | None = None
+        self.fixed, self.stratify = {} if test is None else {"test": test}, kind == "stratified"
+        if kind == "scaffold":
+            groups = scaffolds(graphs)
+        elif kind == "group":
+            groups = codes_of(column_of(graphs, name, f"--split {protocol.split}"))
+        elif kind in ("column", "time"):
+            if self.fixed:
+                raise LookHopsError(
+                    f"{protocol.split} names the test part already: leave out --test."
+                )
+            if kind == "time":
+                self.fixed = parts_in_time(graphs, name, protocol.fractions)
+            else:
+                self.fixed, self.stratify = named_parts(graphs, name), has_classes(graphs)
+        if self.fixed and protocol.folds:
+            raise LookHopsError(
+                "Folds are all tested on in turn: leave out --folds or the test part."
+            )
+        same, self.labelled = same_graphs(graphs), labelled(graphs)
+        if same is not None and test is not None:  # what is tested on is not trained on
+            self.labelled = self.labelled[~torch.isin(same, same[test])[self.labelled]]
+        self.groups = joined_groups(groups, same)
+        self.folds = cache(self._folds)
+
+    def split(self, seed: int) -> Split:
+        """The split of a seed: what is not fixed is drawn."""
+        if "train" in self.fixed:
+            return Split(*(self.fixed[part] for part in PARTS))
+        test = self.fixed.get("test")
+        if self.protocol.folds is not None:
+            repetition, fold = divmod(seed, self.protocol.folds)
+            test = self.folds(repetition)[fold]
+        order = self.labelled[seeded_order(len(self.labelled), seed)]
+        if test is not None:
+            order = order[~torch.isin(order, test)]
+        if self.stratify:
+            order = order[interleaved(class_codes(self.graphs)[order])]
+        if test is None:
+            return Split(*divide(order, self.protocol.fractions, PARTS, self.groups))
+        train, val, _ = self.protocol.fractions
+        shares = train / (train + val), val / (train + val)
+        return Split(*divide(order, shares, PARTS[:2], self.groups), test)
+
+    def _folds(self, repetition: int) -> list[Tensor]:
+        """The graphs in k parts of about the same size, each the test part of one seed.
+
+        Seed s has fold ``s mod k`` of repetition ``s div k``.
+        """
+        from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
+
+        count = self.protocol.folds or 0
+        y = class_codes(self.graphs)[self.labelled].numpy() if self.stratify else None
+        groups = None if self.groups is None else self.groups[self.labelled].numpy()
+        if groups is not None and y is None:
+            fold_of = folds_of_groups(groups, count, repetition)
+            return [self.labelled[torch.from_numpy(fold_of == fold)] for fold in range(count)]
+        kind = KFold if y is None else StratifiedKFold if groups is None else StratifiedGroupKFold
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of rare classes; ours comes later
+                splitter = kind(count, shuffle=True, random_state=repetition)
+                parts = [part for _, part in splitter.split(self.labelled, y, groups)]
+        except ValueError as error:
+            raise LookHopsError(
+                f"{self.graphs.name}: {count} folds cannot be made ({error})."
+            ) from error
+        return [self.labelled[torch.from_numpy(part)] for part in parts]
 
 
 # -------------------------------------------------------------------- what is worth a warning
@@ -262,43 +250,34 @@ def shared_graphs(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
     if not said:
         return []
     most = ", the most of all splits" if differ else ""
-    verb = agreeing(total, "is", "are")
     return [
-        f"{joined(said)} {verb} in the training part too{most}: on those a model looks too good"
+        f"{joined(said)} {agreeing(total, 'is', 'are')} in the training part too{most}: on those a "
+        "model looks too good"
     ]
 
 
 def rare_classes(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
     """Classes of which a part has none, or fewer than five graphs; the fewest."""
-    several = len(graphs.targets) > 1
-    said = [
-        f"{one.targets[0].name} {few}" if several else few
-        for one in one_target_each(graphs)
-        for few in _rare_of_target(one, splits)
-    ]
+    said = []
+    for one in filter(has_classes, one_target_each(graphs)):
+        target = f"{one.targets[0].name} " if len(graphs.targets) > 1 else ""
+        fewest = {
+            name: torch.stack([_class_counts(one, getattr(split, part)) for split in splits]).amin(
+                0
+            )
+            for part, name in PART_NAMES.items()
+        }
+        for number, name in enumerate(one.class_names):
+            few = [f"{part} {n}" for part, each in fewest.items() if (n := int(each[number])) < FEW]
+            said += [f"{target}{name!r} ({', '.join(few)})"] if few else []
     if not said:
         return []
-    more = (
-        f" and {counted(len(said) - SHOWN, 'class', 'classes')} more" if len(said) > SHOWN else ""
-    )
+    more = ""
+    if len(said) > SHOWN:
+        more = f" and {counted(len(said) - SHOWN, 'class', 'classes')} more"
     least = ", the least of all splits" if len(splits) > 1 else ""
     what = f"fewer than five graphs of a class in a part{least}: "
     return [what + ", ".join(said[:SHOWN]) + more]
-
-
-def _rare_of_target(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
-    """Classes of the one target of these graphs that a part has few of, with how many."""
-    if not has_classes(graphs):
-        return []
-    counts = {
-        name: torch.stack([_class_counts(graphs, getattr(one, part)) for one in splits]).amin(0)
-        for part, name in PART_NAMES.items()
-    }
-    said = []
-    for number, name in enumerate(graphs.class_names):
-        few = [f"{part} {n}" for part, each in counts.items() if (n := int(each[number])) < FEW]
-        said += [f"{name!r} ({', '.join(few)})"] if few else []
-    return said
 
 
 def _class_counts(graphs: Graphs, part: Tensor) -> Tensor:

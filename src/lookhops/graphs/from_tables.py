@@ -1,10 +1,15 @@
-"""All tables of a set, as the arguments of ``Graphs.from_edges``."""
+"""Graphs from tables: one of edges, and where there are any, one of nodes and one of graphs.
+
+Nothing loops over rows or graphs: ids of all tables become numbers by one hash table, a node is the
+pair (graph, node id) as one number, and the ends of all edges are looked up at once.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,10 +22,10 @@ from lookhops.core.words import agreeing, counted
 from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import Texts
-from lookhops.graphs.tables.features import table_features
-from lookhops.graphs.tables.ids import GraphNumbers, Nodes
-from lookhops.graphs.tables.table import Table, Tables, holds_decimals
-from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.graphs.table import Table, Tables, holds_decimals
+from lookhops.graphs.table_features import table_features
+from lookhops.graphs.table_ids import GraphNumbers, Nodes
+from lookhops.graphs.targets import is_blank
 
 #: Usual names of a label in a table of nodes or edges, where a target is something else.
 ROW_LABEL_NAMES = ("class", "label", "y")
@@ -40,13 +45,6 @@ class Packed:
     label: str | None
     place: Callable[[int], str]
 
-    def targets(self) -> dict[str, Any]:
-        """Fields of ``Graphs``: what the column of the label says; none if it is blank."""
-        if self.label is None or all(map(is_blank, self.fields["columns"][self.label])):
-            return {}
-        cells = self.fields["columns"].pop(self.label)
-        return pack_targets([read_target(self.label, cells, place=self.place)])
-
 
 def packed(tables: Tables) -> Packed:
     """The graphs of tables; see :meth:`Graphs.from_tables`."""
@@ -55,9 +53,10 @@ def packed(tables: Tables) -> Packed:
     graphs = GraphNumbers.of(tables, columns)
     nodes = Nodes.of(tables, columns, graphs)
     source, target = nodes.ends
-    row = np.arange(len(source))
-    _say_repeated(tables.edges, _pairs(source, target, len(nodes.graph)))
-    if not tables.reading.directed and not _both_ways(source, target, len(nodes.graph)):
+    row, count = np.arange(len(source)), len(nodes.graph)
+    pairs, turned_pairs = source * count + target, target * count + source
+    _warn_of_repeated(tables.edges, pairs)
+    if not (tables.reading.directed or np.array_equal(np.sort(pairs), np.sort(turned_pairs))):
         turned = row[source != target]
         source, target = np.r_[source, target[turned]], np.r_[target, source[turned]]
         row = np.r_[row, turned]
@@ -94,27 +93,13 @@ def packed(tables: Tables) -> Packed:
     )
 
 
-def _both_ways(source: np.ndarray, target: np.ndarray, count: int) -> bool:
-    """Whether every edge is there in both directions."""
-    if (source < target).sum() != (source > target).sum():
-        return False
-    there, back = (_pairs(*ends, count) for ends in ((source, target), (target, source)))
-    return np.array_equal(np.sort(there), np.sort(back))
-
-
-def _pairs(source: np.ndarray, target: np.ndarray, count: int) -> np.ndarray:
-    """The two ends of each edge as one number."""
-    return source * count + target
-
-
-def _say_repeated(table: Table, pairs: np.ndarray) -> None:
+def _warn_of_repeated(table: Table, pairs: np.ndarray) -> None:
     """Say how many rows are the same as an earlier one in every column.
 
     Rows of one edge that differ otherwise, as several transfers between two accounts, are nothing
     unusual: all are kept as parallel edges.
     """
-    _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-    several = np.flatnonzero(counts[pair] > 1)
+    several = np.flatnonzero(pd.Series(pairs).duplicated(keep=False))
     again = several[table.frame.iloc[several].duplicated().to_numpy()]
     if len(again):
         repeat = "repeats an earlier one" if len(again) == 1 else "repeat earlier ones"
@@ -144,8 +129,8 @@ def _without_empty(
         f"{listed([table.where(int(row)) for row in empty])}.",
         stacklevel=3,
     )
-    reasons = ["it has no nodes"] * len(ids)
-    return np.flatnonzero(counts), tuple(map(Skipped, empty.tolist(), ids, reasons))
+    skipped = map(Skipped, empty.tolist(), ids, repeat("it has no nodes"))
+    return np.flatnonzero(counts), tuple(skipped)
 
 
 # -------------------------------------------------------------------- what is to be learnt
@@ -237,11 +222,10 @@ def _features(
 def _plain(column: pd.Series) -> np.ndarray:
     """A column of what is known of graphs: numbers as they are, all else as text."""
     types = pd.api.types
-    if types.is_bool_dtype(column) or types.is_integer_dtype(column):
-        whole = bool if types.is_bool_dtype(column) else np.int64
-        blank = bool(column.isna().any())
-        return column.to_numpy(np.float64 if blank else whole, na_value=np.nan)
-    if types.is_float_dtype(column) or holds_decimals(column):
-        return column.to_numpy(np.float64, na_value=np.nan)
+    if types.is_numeric_dtype(column) or holds_decimals(column):
+        kind: type = bool if types.is_bool_dtype(column) else np.int64
+        if column.isna().any() or not (kind is bool or types.is_integer_dtype(column)):
+            kind = np.float64
+        return column.to_numpy(kind, na_value=np.nan)
     texts = ["" if is_blank(cell) else str(cell) for cell in column.tolist()]
     return np.array(texts, dtype=object)

@@ -14,7 +14,7 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import Reading, names_in
 from lookhops.graphs.features import BLANK, Features
-from lookhops.graphs.tables.table import Table, holds_decimals
+from lookhops.graphs.table import Table, holds_decimals
 from lookhops.graphs.targets import PLAINLY, are_dates, meant_as_number
 
 #: A column of whole numbers with at most so many different ones is one of categories.

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import agreeing, counted
-from lookhops.graphs.tables.table import Table, Tables
+from lookhops.graphs.table import Table, Tables
 
 #: Of each table its columns of ids, by option: :meth:`Tables.id_columns`.
 IdColumns = Mapping[str, Mapping[str, str | None]]
@@ -47,17 +47,17 @@ class GraphNumbers:
     @classmethod
     def of(cls, tables: Tables, columns: IdColumns) -> GraphNumbers:
         """The graphs of all tables; of a table of graphs, exactly its rows."""
-        table, sources = tables.graphs, (tables.nodes, tables.edges)
+        table, given = tables.graphs, (tables.graphs, tables.nodes, tables.edges)
         (listed, *of_rows), ids = numbered(
             [
                 None if one is None else one.ids(columns[name]["graph_column"])
-                for name, one in (("graphs", table), ("nodes", sources[0]), ("edges", sources[1]))
+                for name, one in zip(("graphs", "nodes", "edges"), given, strict=True)
             ]
         )
         if table is None or listed is None:
             return cls(ids, *of_rows)
         refuse_repeated(table, listed, lambda row: f"graph {str(ids[listed[row]])!r}")
-        for source, of_row in zip(sources, of_rows, strict=True):
+        for source, of_row in zip(given[1:], of_rows, strict=True):
             if source is None or of_row is None:
                 continue
             unknown = of_row >= len(listed)
@@ -91,11 +91,14 @@ class Nodes:
     @classmethod
     def of(cls, tables: Tables, columns: IdColumns, graphs: GraphNumbers) -> Nodes:
         """The nodes of the table, where it says their graphs; else the ends of the edges."""
-        table, edges = tables.nodes, tables.edges
-        ends_of = columns["edges"]
-        first = None if table is None else table.ids(columns["nodes"]["node_column"])
-        second, third = edges.ids(ends_of["source_column"]), edges.ids(ends_of["target_column"])
-        (listed, *both), ids = numbered([first, second, third])
+        table = tables.nodes
+        (listed, *both), ids = numbered(
+            [
+                None if table is None else table.ids(columns["nodes"]["node_column"]),
+                tables.edges.ids(columns["edges"]["source_column"]),
+                tables.edges.ids(columns["edges"]["target_column"]),
+            ]
+        )
         ends = np.stack([end for end in both if end is not None])
         if table is not None and listed is not None and graphs.of_node is not None:
             return _listed_nodes(tables, table, graphs, listed, ends, ids)
