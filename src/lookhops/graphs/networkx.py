@@ -21,6 +21,8 @@ from lookhops.graphs.features import (
 )
 from lookhops.graphs.indexing import Texts, pair_keys, refuse_empty
 from lookhops.graphs.targets import (
+    Target,
+    class_names_of,
     columns_of_rows,
     is_blank,
     pack_targets,
@@ -86,56 +88,33 @@ def _listed(graphs: Any) -> list[nx.Graph]:
     return found
 
 
-def _shared(of: str, places: _Places) -> list[str]:
-    """Names of all features, in the order in which they come; all nodes must have each of them."""
-    names = list(dict.fromkeys(name for _, data in places for name in data))
-    if any(len(data) < len(names) for _, data in places):
-        for name in names:
-            _require(of, name, places)
-    return names
-
-
-def _require(of: str, name: str, places: _Places) -> None:
-    """Refuse a feature that only some have: what is left out silently is never missed."""
-    lacking = [place for place, data in places if name not in data]
-    if lacking:
-        more = f", nor have {len(lacking) - 1} more" if len(lacking) > 1 else ""
-        raise LookHopsError(
-            f"{lacking[0]} has no {name!r}{more}: give every {of} one, or name the features to use "
-            f"with {of}_features=[...]."
-        )
-
-
-def _with_blanks(values: list[Any]) -> list[Any]:
-    """Values of a feature; where some are text, None and NaN are the text of a blank."""
-    if not any(isinstance(value, str) for value in values):
-        return values
-    return [v if isinstance(v, str) or not is_blank(v) else BLANK for v in values]
-
-
-def _texts(values: list[Any]) -> list[str] | None:
-    return sorted(set(values)) if all(isinstance(value, str) for value in values) else None
-
-
 def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] | None) -> Features:
     """The features of nodes, edges or graphs: numbers, and text as labels."""
     if names is None:
-        names = _shared(owner, places)
+        names = list(dict.fromkeys(name for _, data in places for name in data))
     numbers: list[np.ndarray] = []
-    number_names: list[str] = []
-    labels: dict[str, Sequence[int]] = {}
-    known: dict[str, Sequence[str]] = {}
+    number_names: list[Any] = []
+    labels: dict[Any, Sequence[int]] = {}
+    known: list[Sequence[str]] = []
     for name in names if places else ():
         _require(owner, name, places)
-        values = _with_blanks([data[name] for _, data in places])
-        texts = names[name] if isinstance(names, Mapping) else _texts(values)
+        values = [data[name] for _, data in places]
+        if any(isinstance(value, str) for value in values):
+            values = [v if isinstance(v, str) or not is_blank(v) else BLANK for v in values]
+        texts: Sequence[str] | None = None
+        if isinstance(names, Mapping):
+            texts = names[name]
+        elif all(isinstance(value, str) for value in values):
+            texts = sorted(set(values))
         if texts is not None:
-            labels[name], known[name] = _codes(name, values, places, texts), texts
+            labels[name] = _codes(name, values, places, texts)
+            known.append(texts)
             continue
         rows = _numbers(name, values, places)
         size = rows.shape[1]
         if size > 1 and are_one_hot(torch.from_numpy(rows).float()):
-            labels[name], (known[name],) = rows.argmax(1).tolist(), default_values([size])
+            labels[name] = rows.argmax(1).tolist()
+            known += default_values([size])
             continue
         numbers.append(rows)
         number_names += [name] if size == 1 else default_names(name, size)
@@ -144,8 +123,19 @@ def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] |
         tuple(map(str, number_names)),
         torch.tensor(list(labels.values())).t() if labels else None,
         tuple(map(str, labels)),
-        tuple(map(tuple, known.values())),
+        tuple(map(tuple, known)),
     )
+
+
+def _require(owner: str, name: str, places: _Places) -> None:
+    """Refuse a feature that only some have: what is left out silently is never missed."""
+    lacking = [place for place, data in places if name not in data]
+    if lacking:
+        more = f", nor have {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise LookHopsError(
+            f"{lacking[0]} has no {name!r}{more}: give every {owner} one, or name the features to "
+            f"use with {owner}_features=[...]."
+        )
 
 
 def _codes(name: str, values: list[Any], places: _Places, texts: Sequence[str]) -> list[int]:
@@ -191,9 +181,7 @@ def _targets(
     columns = columns_of_rows(values) or [values]
     if len(columns) > 1:
         return pack_targets([read_target(f"target {j}", c) for j, c in enumerate(columns)])
-    if names is not None:
-        columns[0] = [_class_name(value, names) for value in columns[0]]
-    target, found = read_target("class", columns[0], classes=names)
+    target, found = read_target("class", class_names_of(columns[0], names), classes=names)
     return pack_targets([(target if target.classes else replace(target, name="value"), found)])
 
 
@@ -202,23 +190,11 @@ def target_cells(graphs: Iterable[nx.Graph]) -> list[list[Any]]:
     return columns_of_rows(graph.graph.get("y") for graph in graphs)
 
 
-def _class_name(value: Any, names: Sequence[str]) -> Any:
-    """The name of a class that is given by its place."""
-    if type(value) is not int:
-        return value
-    if not 0 <= value < len(names):
-        raise LookHopsError(f"Some of y is not one of the {len(names)} classes in class_names.")
-    return names[value]
-
-
-def _values(graphs: Graphs) -> list[Any]:
+def _values(y: Tensor, targets: Sequence[Target]) -> list[Any]:
     """What each graph carries as ``y``: the number of its class, a number, or several; or None."""
-    assert graphs.y is not None
     columns = [
-        [None if value != value else int(value) if target.classes else value for value in values]
-        for target, values in (
-            (target, column.tolist()) for target, column in target_columns(graphs.y, graphs.targets)
-        )
+        [None if v != v else int(v) if target.classes else v for v in values.tolist()]
+        for target, values in target_columns(y, targets)
     ]
     return columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
 
@@ -238,7 +214,7 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
     of_edges = _by_name(graphs.edges.take(order), graphs.num_edges, "edge_attr")
     of_graphs = _by_name(graphs.whole, len(graphs), "u")
     node_ptr, edge_ptr = graphs.node_ptr.tolist(), graphs.edge_ptr.tolist()
-    y = None if graphs.y is None else _values(graphs)
+    y = None if graphs.y is None else _values(graphs.y, graphs.targets)
     out = []
     for number in range(len(graphs)):
         graph = kind(**of_graphs[number], **({} if y is None else {"y": y[number]}))

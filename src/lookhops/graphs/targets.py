@@ -227,6 +227,18 @@ def target_columns(y: Tensor, targets: Sequence[Target]) -> list[tuple[Target, N
     return list(zip(targets, table.numpy().T, strict=True))
 
 
+def class_names_of(values: Iterable[Any], names: Sequence[str] | None) -> list[Any]:
+    """Cells of classes; where the classes have ``names``, a whole number is a place among them."""
+    if names is None:
+        return list(values)
+    cells = []
+    for value in values:
+        if type(value) is int and not 0 <= value < len(names):
+            raise LookHopsError(f"There are {len(names)} class names, so {value} is no class.")
+        cells.append(names[value] if type(value) is int else value)
+    return cells
+
+
 def columns_of_rows(values: Iterable[Any]) -> list[list[Any]]:
     """A column for each target of what graphs carry as ``y``, one cell a graph; None is a blank.
 

@@ -34,6 +34,8 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 
 MAX_HOPS = 6
+#: Graphs of a task where no other number is asked for.
+SIZE = 1000
 PLAIN, MARKED, RED, BLUE = range(4)
 NODE_LABELS = ("plain", "marked", "red", "blue")
 CLASS_NAMES = ("different", "same")
@@ -41,7 +43,7 @@ CLASS_NAMES = ("different", "same")
 FEWEST_TWIGS, MOST_TWIGS = 4, 8
 
 
-def hop_task(k: int, size: int = 1000, seed: int = 0) -> Graphs:
+def hop_task(k: int, size: int = SIZE, seed: int = 0) -> Graphs:
     """Graphs whose class is decided by what lies exactly ``k`` hops from their marked nodes.
 
     Args:

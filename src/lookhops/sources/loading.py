@@ -14,7 +14,7 @@ from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.sources.counts import merge
 from lookhops.sources.graph_streams import GraphStream
-from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
+from lookhops.sources.hop_tasks import MAX_HOPS, SIZE, hop_task
 from lookhops.sources.molecule_rows import SUFFIXES, come_in_parts, kind_of_table
 from lookhops.sources.molecule_streams import open_molecules
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
@@ -97,8 +97,7 @@ def open_stream(
 ) -> Stream:
     """A source in parts: molecules as they are read, all others of graphs that are read first.
 
-    Targets that cannot be read stay columns. Arguments are
-    those of :func:`load`.
+    Targets that cannot be read stay columns. Arguments are those of :func:`load`.
     """
     kind, place = kind_of_source(source, reading, remembered, data_dir)
     if kind == MOLECULES and come_in_parts(place, reading):
@@ -122,10 +121,18 @@ def read_source(
     if kind == MOLECULES:
         return open_molecules(place, chosen, remembered, pool).read_all(need_targets)
     if kind == TABLES:
-        graphs = _read_tables(place, chosen, remembered, need_targets)
+        from lookhops.sources.tables import read_tables  # pandas takes a while to import
+
+        files: dict[str, Any] = {"edges": place}
+        if place.is_dir():
+            files = {what: table_in(place, what) for what in ("edges", "nodes", "graphs")}
+            files["name"] = place.resolve().name
+        graphs = read_tables(
+            **files, reading=chosen, remembered=remembered, need_targets=need_targets
+        )
     else:
-        offer = Offer(needed=need_targets)
-        graphs = choose_columns(_read(kind, place, reading, cache), reading, remembered, offer)
+        graphs = _read(kind, place, reading, cache)
+        graphs = choose_columns(graphs, reading, remembered, Offer(needed=need_targets))
     return GraphStream(merge(graphs) if reading.duplicates == "merge" else graphs)
 
 
@@ -146,6 +153,19 @@ def kind_of_source(
     return kind, place
 
 
+def _read(kind: str, place: Path, reading: Reading, cache: bool) -> Graphs:
+    """The graphs of a source that is no table, with the targets that it has itself."""
+    if kind == HOP_TASKS:
+        return hop_task(int(place.name[5:]), reading.task_size or SIZE, reading.task_seed or 0)
+    if kind == "solubility":
+        return load_solubility(reading.descriptors)
+    if kind == "transfers":
+        return load_transfers()
+    if kind == "packed":
+        return Graphs.load(place)
+    return read_tu_cached(place) if cache else read_tu(place)
+
+
 def table_in(folder: Path, what: str) -> Path | None:
     """The file of a folder that is the table of edges, nodes or graphs."""
     found = [folder / f"{what}{suffix}" for suffix in TABLE_SUFFIXES]
@@ -154,29 +174,6 @@ def table_in(folder: Path, what: str) -> Path | None:
         names = " and ".join(path.name for path in found)
         raise LookHopsError(f"{folder}: which table of {what}? There are {names}; keep one.")
     return found[0] if found else None
-
-
-def _read_tables(place: Path, reading: Reading, remembered: Reading, need_targets: bool) -> Graphs:
-    """The graphs of one file, or of a folder with ``edges.*``, ``nodes.*`` and ``graphs.*``."""
-    from lookhops.sources.tables import read_tables
-
-    files: dict[str, Any] = {"edges": place}
-    if place.is_dir():
-        files = {what: table_in(place, what) for what in ("edges", "nodes", "graphs")}
-        files["name"] = place.resolve().name
-    return read_tables(**files, reading=reading, remembered=remembered, need_targets=need_targets)
-
-
-def _read(kind: str, place: Path, reading: Reading, cache: bool) -> Graphs:
-    """The graphs of a source that is no table, with the targets that it has itself."""
-    if kind == HOP_TASKS:
-        chosen = {"size": reading.task_size, "seed": reading.task_seed}
-        return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
-    if kind in BUNDLED:
-        return load_solubility(reading.descriptors) if kind == "solubility" else load_transfers()
-    if kind == "packed":
-        return Graphs.load(place)
-    return read_tu_cached(place) if cache else read_tu(place)
 
 
 def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:

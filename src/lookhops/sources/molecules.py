@@ -20,9 +20,15 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import kept_rows
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import spread, to_offsets
-from lookhops.graphs.targets import as_number, is_blank, pack_targets, read_target
+from lookhops.graphs.targets import (
+    as_number,
+    class_names_of,
+    is_blank,
+    pack_targets,
+    read_target,
+)
 from lookhops.sources.molecule_rows import SmilesList
-from lookhops.sources.molecule_streams import MoleculeStream
+from lookhops.sources.molecule_streams import MoleculeStream, as_texts
 from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
 from lookhops.sources.rdkit.parsing import Parsed
 from lookhops.sources.rdkit.workers import parsing_pool
@@ -58,12 +64,12 @@ def from_smiles(
         ``columns["duplicate_of"]`` has the number of the first.
     """
     structures = [str(text) for text in smiles]
-    plain = getattr(y, "tolist", lambda: y)()  # of an array or a tensor
-    labels = None if plain is None else [_class_name(value, class_names) for value in plain]
+    values = getattr(y, "tolist", lambda: y)()  # of an array or a tensor
+    labels = None if values is None else class_names_of(values, class_names)
     names = None if ids is None else [str(value) for value in ids]
-    for what, values in (("classes", labels), ("ids", names)):
-        if values is not None and len(values) != len(structures):
-            raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
+    for what, given in (("classes", labels), ("ids", names)):
+        if given is not None and len(given) != len(structures):
+            raise LookHopsError(f"There are {len(structures)} SMILES but {len(given)} {what}.")
     rows = SmilesList(structures, names)
     with parsing_pool(0) as pool:
         graphs = MoleculeStream(rows, pool, name, Reading(invalid=invalid)).read_all().graphs
@@ -77,14 +83,6 @@ def from_smiles(
         place=lambda number: rows.where(kept[number] + 1),
     )
     return replace(graphs, **pack_targets([target]))
-
-
-def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
-    if class_names is None or not isinstance(value, int):
-        return "" if is_blank(value) else str(value)
-    if not 0 <= value < len(class_names):
-        raise LookHopsError(f"There are {len(class_names)} class names, so {value} is no class.")
-    return class_names[value]
 
 
 def feature_names() -> list[str]:
@@ -121,10 +119,9 @@ def pack(parsed: Parsed, **fields: Any) -> Graphs:
 
 def as_column(cells: Sequence[str]) -> np.ndarray:
     """Whole numbers or numbers where all cells are (an empty one is NaN), else the text."""
-    text = np.array(list(cells), dtype=object)
-    missing = [is_blank(cell) for cell in cells]
-    values = [math.nan if none else as_number(c) for c, none in zip(cells, missing, strict=True)]
-    if all(missing) or None in values:
+    text = as_texts(cells)
+    values = [math.nan if is_blank(cell) else as_number(cell) for cell in cells]
+    if None in values or all(map(is_blank, cells)):
         return text
     # Beyond 17 digits a whole number may not fit: it stays a float.
     if all(cell.lstrip("+-").isdecimal() and len(cell) < 18 for cell in cells):

@@ -193,7 +193,8 @@ class _Draw:
             return Split(*divide(order, self.protocol.fractions, PARTS, self.groups))
         train, val, _ = self.protocol.fractions
         shares = train / (train + val), val / (train + val)
-        return Split(*divide(order, shares, PARTS[:2], self.groups), test)
+        first, second = divide(order, shares, PARTS[:2], self.groups)
+        return Split(first, second, test)
 
     def _folds(self, repetition: int) -> list[Tensor]:
         """The graphs in k parts of about the same size, each the test part of one seed.
