@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:
 
 
 def _could_be_feature(column: np.ndarray) -> bool:
-    """Whether a column varies, and is no dates and no text of which each graph has another."""
+    """Whether a column varies, and holds neither dates nor another text for most graphs."""
     cells = [cell for cell in column.tolist() if not is_blank(cell)]
     different = set(map(str, cells))
     if len(different) < 2 or column.dtype.kind in "biuf":
@@ -137,22 +137,27 @@ def completed(graphs: Graphs, wanted: Names) -> Features:
     A number is read as a number and a label as a label, whatever the values look like here, so that
     one row is read as all others are. What neither features nor columns have stays missing.
     """
-    given, columns = graphs.whole, graphs.whole.decoded()
+    given, values = graphs.whole, dict(zip(wanted.labels, wanted.values, strict=True))
+    sides = given.decoded(), graphs.columns
     numbers: dict[str, Tensor] = {}
     labels: dict[str, tuple[Tensor, tuple[str, ...]]] = {}
-    changed = []
-    for name in wanted.numbers:
-        if called(name, given.number_names) is None and (cells := _cells(graphs, columns, name)):
-            changed.append(cells[0])
-            numbers[name] = _as_numbers(graphs, name, cells[1])
-    for name, known in zip(wanted.labels, wanted.values, strict=True):
-        if called(name, given.label_names) is None and (cells := _cells(graphs, columns, name)):
-            changed.append(cells[0])
-            labels[name] = _as_labels(cells[1], known)
-    if not changed:
+    replaced = []
+    for name in wanted.features:
+        if called(name, given.label_names if name in values else given.number_names) is not None:
+            continue
+        found = [(one, side[one]) for side in sides if (one := called(name, side)) is not None]
+        if not found:
+            continue
+        (called_here, cells), *_ = found
+        replaced.append(called_here)
+        if name in values:
+            labels[name] = _as_labels(cells, values[name])
+        else:
+            numbers[name] = _as_numbers(graphs, name, cells)
+    if not replaced:
         return given
-    more, device = Features.of(numbers, labels).packed(), graphs.device
-    return beside(given.without(changed), more.map(lambda own: own.to(device)))
+    more = Features.of(numbers, labels).packed().map(lambda tensor: tensor.to(graphs.device))
+    return beside(given.without(replaced), more)
 
 
 def in_columns(features: Features, names: Names) -> Features:
@@ -166,16 +171,6 @@ def in_columns(features: Features, names: Names) -> Features:
         codes = [values.index(value) for value in features.label_values[place]]
         labels.append(torch.tensor(codes)[features.labels[:, place].long()])
     return names.holding(numbers, torch.stack(labels, 1) if labels else None).packed()
-
-
-def _cells(
-    graphs: Graphs, columns: Mapping[str, np.ndarray], name: str
-) -> tuple[str, np.ndarray] | None:
-    """The feature or column of a name, what it is called here, and its cells; none if missing."""
-    for known in (columns, graphs.columns):
-        if (found := called(name, known)) is not None:
-            return found, known[found]
-    return None
 
 
 def _as_numbers(graphs: Graphs, name: str, cells: np.ndarray) -> Tensor:

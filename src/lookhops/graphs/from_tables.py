@@ -23,7 +23,7 @@ from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import Texts
 from lookhops.graphs.table import Table, Tables, holds_decimals
-from lookhops.graphs.table_features import table_features
+from lookhops.graphs.table_features import read_features
 from lookhops.graphs.table_ids import GraphNumbers, Nodes
 from lookhops.graphs.targets import is_blank
 
@@ -31,23 +31,13 @@ from lookhops.graphs.targets import is_blank
 ROW_LABEL_NAMES = ("class", "label", "y")
 
 
-@dataclass(frozen=True)
-class Packed:
-    """Graphs of tables.
+def packed(tables: Tables) -> tuple[dict[str, Any], str | None, Callable[[int], str]]:
+    """The graphs of tables; see :meth:`Graphs.from_tables`.
 
-    Args:
-        fields: Arguments of :meth:`Graphs.from_edges`, without targets.
-        label: The column that says what is to be learnt, or none.
-        place: Where what is known of a graph stands: ``graphs.csv, line 12``.
+    Returns:
+        Arguments of :meth:`Graphs.from_edges`, without targets; the column that says what is to be
+        learnt, or none; and where what is known of a graph stands: ``graphs.csv, line 12``.
     """
-
-    fields: dict[str, Any]
-    label: str | None
-    place: Callable[[int], str]
-
-
-def packed(tables: Tables) -> Packed:
-    """The graphs of tables; see :meth:`Graphs.from_tables`."""
     tables.check()
     columns = tables.id_columns()
     graphs = GraphNumbers.of(tables, columns)
@@ -65,7 +55,7 @@ def packed(tables: Tables) -> Packed:
     if not len(kept):
         raise LookHopsError(f"{tables.edges.origin}: there are no graphs in it.")
     label = Label.of(tables, graphs)
-    known: dict[str, Any] = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
+    known = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
     if tables.graphs is not None:
         unused = {columns["graphs"]["graph_column"], "id", label.name if label else None}
         known |= {
@@ -86,11 +76,8 @@ def packed(tables: Tables) -> Packed:
         "skipped": skipped,
     }
     where = label or Label(tables.graphs or tables.edges, "", np.arange(len(graphs.ids)))
-    return Packed(
-        fields,
-        None if label is None else label.name,
-        lambda number: where.table.place(where.row[kept[number]]),
-    )
+    name = None if label is None else label.name
+    return fields, name, lambda number: where.table.place(where.row[kept[number]])
 
 
 def _warn_of_repeated(table: Table, pairs: np.ndarray) -> None:
@@ -216,7 +203,15 @@ def _features(
             )
         table = replace(table, frame=table.frame[names].rename(columns={weight: "weight"}))
         names = ["weight" if name == weight else name for name in names]
-    return table_features(table, names, row, tables.reading)
+    features, left_out = read_features(table, names, row, tables.reading)
+    if left_out:
+        why = ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
+        warnings.warn(
+            f"{table.origin}: left out, because a model can make nothing of them: {why}. ignore "
+            "(--ignore) says so beforehand.",
+            stacklevel=2,
+        )
+    return features
 
 
 def _plain(column: pd.Series) -> np.ndarray:

@@ -420,15 +420,12 @@ class Graphs:
             replace(reading, **options),
             remembered,
         )
-        found = packed(given)
-        fields, label, features = found.fields, found.label, given.reading.features
+        fields, label, place = packed(given)
         if label is not None and not all(map(is_blank, fields["columns"][label])):
             cells = fields["columns"].pop(label)
-            fields |= pack_targets([read_target(label, cells, place=found.place)])
-        packed_graphs = cls.from_edges(**fields, name=name)
-        if features is None:
-            return packed_graphs
-        return packed_graphs.with_features(features, given.reading, found.place)
+            fields |= pack_targets([read_target(label, cells, place=place)])
+        found, features = cls.from_edges(**fields, name=name), given.reading.features
+        return found if features is None else found.with_features(features, given.reading, place)
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.

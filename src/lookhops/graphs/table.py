@@ -39,9 +39,9 @@ ID_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
 NEEDED = (
     ("edges", "source_column", "where an edge begins"),
     ("edges", "target_column", "where an edge ends"),
-    ("edges", "graph_column", "to which graph an edge belongs"),
     ("nodes", "node_column", "which node a row is"),
     ("graphs", "graph_column", "which graph a row is"),
+    ("edges", "graph_column", "to which graph an edge belongs"),
 )
 
 
@@ -83,11 +83,10 @@ class Table:
                 f"{self.place(missing.argmax())}: the column {column!r} is empty there; every row "
                 "needs its id."
             )
-        exact = 2**53  # from here on floats skip whole numbers; infinity is none
-        if pd.api.types.is_float_dtype(ids) and bool(
-            ((ids == ids.round()) & (ids.abs() < exact)).all()
-        ):
-            ids = ids.astype(np.int64)  # whole numbers that a blank once made floats
+        if pd.api.types.is_float_dtype(ids):  # whole numbers that a blank once made floats
+            exact = ids.abs() < 2**53  # from here on floats skip whole numbers
+            if bool(((ids == ids.round()) & exact).all()):
+                return ids.astype(np.int64)
         return ids if pd.api.types.is_integer_dtype(ids) else ids.astype(str)
 
 
@@ -95,12 +94,8 @@ def holds_decimals(column: pd.Series) -> bool:
     """Whether a column holds Python's ``Decimal`` numbers, as Parquet's become, and blanks."""
     if column.dtype.kind != "O":
         return False
-    known = column.dropna()
-    return (
-        len(known) > 0
-        and isinstance(known.iloc[0], Decimal)
-        and all(isinstance(cell, Decimal) for cell in known)
-    )
+    filled = column.dropna()
+    return len(filled) > 0 and all(isinstance(cell, Decimal) for cell in filled)
 
 
 @dataclass(frozen=True)
@@ -121,12 +116,6 @@ class Tables:
     reading: Reading = AS_USUAL
     remembered: Reading = AS_USUAL
 
-    @property
-    def given(self) -> list[Table]:
-        """Those that there are."""
-        tables = (self.graphs, self.nodes, self.edges)
-        return [table for table in tables if table is not None]
-
     def find(self, table: Table | None, option: str, usual: Sequence[str]) -> str | None:
         """The column of a table for which there is an option, or none."""
         if table is None:
@@ -143,11 +132,10 @@ class Tables:
             }
             for name, options in ID_NAMES.items()
         }
-        graph_of_node = found["nodes"]["graph_column"]
-        for name, option, what in NEEDED:
+        needed = NEEDED[:-1] if found["nodes"]["graph_column"] else NEEDED
+        for name, option, what in needed:
             table = getattr(self, name)
-            known = (name, option) == ("edges", "graph_column") and graph_of_node
-            if table is not None and found[name][option] is None and not known:
+            if table is not None and found[name][option] is None:
                 usual = ID_NAMES[name][option][0]
                 raise LookHopsError(
                     f"{table.origin}: no column says {what}; the columns are "
@@ -158,15 +146,16 @@ class Tables:
 
     def check(self) -> None:
         """Refuse a table without rows, and a column that an option names and no table has."""
-        for table in self.given:
+        given = [one for one in (self.graphs, self.nodes, self.edges) if one is not None]
+        for table in given:
             if not len(table.frame) and (table is not self.edges or self.nodes is None):
                 raise LookHopsError(f"{table.origin}: there are no rows below the columns' names.")
-        known = {name.lower() for table in self.given for name in table.names}
+        names = {name.lower() for table in given for name in table.names}
         for option in fields(Reading):
             if option.name.endswith("_column") and TABLES in option.metadata["of"]:
                 wanted = getattr(self.reading, option.name)
-                if wanted is not None and wanted.strip().lower() not in known:
-                    columns = "; ".join(f"{t.origin}: {listed(t.names)}" for t in self.given)
+                if wanted is not None and wanted.strip().lower() not in names:
+                    columns = "; ".join(f"{t.origin}: {listed(t.names)}" for t in given)
                     raise LookHopsError(
                         f"{option.name} (--{option.name.replace('_', '-')}): no column is called "
                         f"{wanted!r}. The columns are, in {columns}."

@@ -25,25 +25,13 @@ MANY_TEXTS = 1000
 MOSTLY = 0.9
 
 
-def table_features(
-    table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
-) -> Features:
-    """The features of nodes, edges or graphs, of all rows or of those named in their order."""
-    found, left_out = read_features(table, columns, rows, reading)
-    if left_out:
-        why = ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
-        warnings.warn(
-            f"{table.origin}: left out, because a model can make nothing of them: {why}. ignore "
-            "(--ignore) says so beforehand.",
-            stacklevel=2,
-        )
-    return found
-
-
 def read_features(
     table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
 ) -> tuple[Features, dict[str, str]]:
-    """The same, and the columns that cannot be features with the reason of each."""
+    """Columns as features, of all rows or of those named in their order.
+
+    Columns that cannot be features are returned with the reason of each.
+    """
     numbers: dict[str, torch.Tensor] = {}
     labels: dict[str, tuple[torch.Tensor, tuple[str, ...]]] = {}
     left_out: dict[str, str] = {}

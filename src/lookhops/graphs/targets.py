@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.words import joined
+from lookhops.core.words import counted, joined
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -234,7 +234,8 @@ def class_names_of(values: Iterable[Any], names: Sequence[str] | None) -> list[A
     cells = []
     for value in values:
         if type(value) is int and not 0 <= value < len(names):
-            raise LookHopsError(f"There are {len(names)} class names, so {value} is no class.")
+            known = counted(len(names), "name")
+            raise LookHopsError(f"class_names has {known}, so {value} is no class.")
         cells.append(names[value] if type(value) is int else value)
     return cells
 

@@ -87,10 +87,9 @@ def read_tables(
             if file is not None
         }
         tables = Tables(**given, reading=reading, remembered=remembered)
-    found = packed(tables)
-    read_graphs = Graphs.from_edges(**found.fields, name=name or stem_of(path))
-    offer = Offer(found.label, found.place, need_targets)
-    return choose_columns(read_graphs, reading, remembered, offer)
+    fields, label, place = packed(tables)
+    found = Graphs.from_edges(**fields, name=name or stem_of(path))
+    return choose_columns(found, reading, remembered, Offer(label, place, need_targets))
 
 
 # -------------------------------------------------------------------- one table
