@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,13 +45,18 @@ def edges_of(
     ):
         if features is not None:
             _refuse(features.isinf().any(1), ptr, f"{what} that is not a finite number")
+    edge_features = Features.from_columns(edge_attr)
+    if edge_weight is not None:
+        numbers = edge_features.numbers
+        weight = edge_weight.float() if numbers is None else edge_weight.to(numbers)
+        edge_features = beside(edge_features, Features(weight, ("edge_weight",)))
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
     return {
         "source": source,
         "target": target,
         "nodes_per_graph": nodes,
         "nodes": Features.from_columns(x),
-        "edges": _with_weight(Features.from_columns(edge_attr), edge_weight),
+        "edges": edge_features,
         "whole": beside(Features(u), fields),
         **rest,
     }
@@ -69,15 +73,6 @@ def _fields(data: Sequence[Data], names: Sequence[str]) -> Features:
         }
         places.append((f"Graph {number}", plain))
     return features_of("graph", places, names)
-
-
-def _with_weight(features: Features, weight: Tensor | None) -> Features:
-    """Features of edges with PyG's ``edge_weight`` as one more number, called so."""
-    if weight is None:
-        return features
-    others = features.numbers
-    both = weight.float() if others is None else torch.cat((others, weight.to(others)), 1)
-    return replace(features, numbers=both, number_names=(*features.number_names, "edge_weight"))
 
 
 def target_cells(data: Iterable[Data]) -> list[list[Any]]:

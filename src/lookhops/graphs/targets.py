@@ -188,22 +188,29 @@ def _kind_of(
 
 
 def _found_classes(name: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """The classes of a column whose user names none."""
-    order = _sorted(texts)
-    if len(order) > max(MANY_CLASSES, len(texts) // 2):
+    """The classes of a column whose user names none: numbers by size, text by letter."""
+    different = set(texts)
+    if len(different) > max(MANY_CLASSES, len(texts) // 2):
         raise LookHopsError(
-            f"{name!r} has {len(order)} different values for {len(texts)} graphs, so they are not "
-            "classes; choose another column (--target), or sort the values into a few classes "
+            f"{name!r} has {len(different)} different values for {len(texts)} graphs, so they are "
+            "not classes; choose another column (--target), or sort the values into a few classes "
             "first."
         )
-    return order
+    numbers = {text: as_number(text) for text in different}
+    by_size = None not in numbers.values()
+    return tuple(sorted(different, key=lambda text: (numbers[text] or 0.0) if by_size else text))
 
 
 def pack_targets(columns: Sequence[tuple[Target, NDArray[np.float64]]]) -> dict[str, Any]:
-    """The fields ``y`` and ``targets`` of :class:`~lookhops.graphs.Graphs` for these targets."""
-    targets = tuple(target for target, _ in columns)
-    values = torch.from_numpy(np.stack([column for _, column in columns], axis=1))
-    return {"y": _packed(values, targets), "targets": targets}
+    """The fields ``y`` and ``targets`` of :class:`~lookhops.graphs.Graphs` for these targets.
+
+    One target of classes is whole numbers, -1 where blank; others are float64, NaN there.
+    """
+    targets, values = zip(*columns, strict=True)
+    y = torch.from_numpy(np.stack(values, axis=1)).double()
+    if len(targets) == 1:
+        y = y.flatten().nan_to_num(-1).long() if targets[0].classes else y.flatten()
+    return {"y": y, "targets": targets}
 
 
 def targets_of(y: Tensor | None, class_names: Sequence[str] | None = None) -> tuple[Target, ...]:
@@ -288,14 +295,6 @@ def are_sound(y: Tensor | None, targets: Sequence[Target], count: int) -> bool:
     return one_of_classes is False or y.numel() == 0 or int(y.min()) >= -1
 
 
-def _packed(values: Tensor, targets: Sequence[Target]) -> Tensor:
-    """One target of classes as whole numbers, -1 where blank; others as float64, NaN there."""
-    if len(targets) > 1:
-        return values.double()
-    one = values.flatten()
-    return one.nan_to_num(-1).long() if targets[0].classes else one.double()
-
-
 def _are_many(values: Sequence[float]) -> bool:
     """Whether there are more different numbers than classes have."""
     different = np.unique(values)
@@ -310,12 +309,3 @@ def _class_texts(cells: Sequence[Any], numbers: Sequence[float | None]) -> list[
         return [str(cell) for cell in cells]
     whole = all(value == round(value) for value in values)
     return [str(int(value)) if whole else str(value) for value in values]
-
-
-def _sorted(texts: Sequence[str]) -> tuple[str, ...]:
-    """Different names in order: numbers by size, text by letter."""
-    different = set(texts)
-    numbers = {text: as_number(text) for text in different}
-    if None not in numbers.values():
-        return tuple(sorted(different, key=lambda text: numbers[text] or 0.0))
-    return tuple(sorted(different))
