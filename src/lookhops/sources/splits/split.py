@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
+from lookhops.core.reading import called
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs
 from lookhops.graphs.columns import SAME
