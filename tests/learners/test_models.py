@@ -15,8 +15,8 @@ from lookhops.encoding import Encoding
 from lookhops.graphs.features import Features
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.learners import LEARNERS, scorers, wl
-from lookhops.learners.scorers import fit_boosting, fit_forest
-from lookhops.learners.targets import Question
+from lookhops.learners.scorers import Question
+from lookhops.learners.tabular import fit_boosting, fit_forest
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
@@ -146,7 +146,7 @@ def three_classes():
     y = np.arange(240) % 3
     rows = draw.normal(size=(240, 6)) + y[:, None]
     rows[draw.random(rows.shape) < 0.05] = np.nan
-    return rows, Question("", y, 4, np.arange(180), np.arange(180, 240))
+    return rows, Question(y, 4, np.arange(180), np.arange(180, 240))
 
 
 @pytest.mark.parametrize("classes", [0, 2, 4])

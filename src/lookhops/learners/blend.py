@@ -18,13 +18,13 @@ from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.gp_fitted import FittedProcess
-from lookhops.learners.learner import Fitted, mean_variance, types_of
+from lookhops.learners.learner import Fitted, mean_variance, types_of, with_prefix
 from lookhops.learners.network import FittedNetwork, Network, NetworkLearner
-from lookhops.learners.targets import LEAST, side_by_side
-from lookhops.sources.splits import Split, SplitPlan
-from lookhops.tasks import Task, task_of
+from lookhops.learners.scorers import LEAST, side_by_side
+from lookhops.sources.splits import SplitPlan
+from lookhops.tasks import Task
 from lookhops.tasks.task import Head
-from lookhops.training.runs import NotFinite, Run, draw_splits
+from lookhops.training.runs import NotFinite, Run
 from lookhops.training.workers import ALONE
 
 #: Begins the names of the process' tensors; those of the network have their own names.
@@ -81,15 +81,15 @@ class FittedBlend(Fitted):
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
         """The parts of these tensors, each checked."""
-        n, weight = len(PROCESS), tensors.get(WEIGHT)
+        weight = tensors.get(WEIGHT)
         if weight is None or weight.shape != (len(task.heads),):
             raise LookHopsError(f"it lacks the parameter {WEIGHT!r} with one number a target")
         if not bool(((weight >= 0) & (weight <= 1)).all()):
             raise LookHopsError(f"its parameter {WEIGHT!r} is not from 0 to 1")
-        of_process = {name[n:]: own for name, own in tensors.items() if name.startswith(PROCESS)}
+        of_process = with_prefix(PROCESS, tensors)
         of_network = {
-            name: own
-            for name, own in tensors.items()
+            name: value
+            for name, value in tensors.items()
             if not name.startswith(PROCESS) and name != WEIGHT
         }
         process = FittedProcess.from_tensors(learner.process, task, encoding, of_process)
@@ -169,15 +169,8 @@ class Blend(NetworkLearner):
         self.process.check(graphs, task)
         self.network.check(graphs, task)
 
-    def train(
-        self,
-        graphs: Graphs,
-        protocol: Protocol | None = None,
-        *,
-        task: Task | None = None,
-        splits: SplitPlan | Sequence[Split] | None = None,
-        device: str | torch.device = "auto",
-        **how: Any,
+    def train_on(
+        self, graphs: Graphs, protocol: Protocol, task: Task, plan: SplitPlan, **how: Any
     ) -> list[Run]:
         """Train the networks as they are alone, then fit a process for each seed.
 
@@ -186,13 +179,8 @@ class Blend(NetworkLearner):
         """
         if not how.get("workers", ALONE).alone:
             raise LookHopsError(f"{self.name} is fitted in one process: leave out the workers.")
-        protocol = protocol or Protocol()
-        task = task or task_of(graphs, protocol.class_weights, protocol.loss)
-        self.check(graphs, task)
-        plan = draw_splits(graphs, task, protocol, splits)
-        how |= {"task": task, "splits": plan, "device": device}
         try:
-            runs = self.network.train(graphs, protocol, **how)
+            runs = self.network.train(graphs, protocol, task=task, splits=plan, **how)
         except NotFinite as error:
             error.runs = [self._blended(graphs, task, run) for run in error.runs]
             raise

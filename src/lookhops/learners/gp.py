@@ -29,7 +29,7 @@ from lookhops.learners.gp_solve import (
 )
 from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.learners.learner import Fitted, Learner
-from lookhops.learners.targets import side_by_side
+from lookhops.learners.scorers import side_by_side
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.tasks.task import Head

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 
 import torch
 from torch import Tensor
@@ -15,6 +14,9 @@ from lookhops.graphs import Graphs
 from lookhops.learners.kernels import Standardised, median_distance
 from lookhops.neighbourhoods import graph_totals
 from lookhops.sources.rdkit.descriptors import is_descriptor
+
+#: Groups of columns, as model folders name them.
+GROUPS = ("descriptors", "columns", "totals")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +35,6 @@ class Group:
     def width(self) -> int:
         """Columns that vary in the training part: the others are left out."""
         return int((self.scale.spread > 0).sum())
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether its numbers can be those of a training part."""
-        mean, spread = self.scale.mean, self.scale.spread
-        shapes = mean.shape == spread.shape and mean.dim() == 1
-        return shapes and bool((mean + spread).isfinite().all()) and 0 < self.median < inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +152,7 @@ class GraphColumns:
     def from_tensors(cls, tensors: Mapping[str, Tensor], encoding: Encoding) -> GraphColumns:
         """The columns that :meth:`tensors` gave, of graphs that the encoding reads."""
         groups = {}
-        for name in ("descriptors", "columns", "totals"):
+        for name in GROUPS:
             if f"{name}.median" in tensors:
                 scale = Standardised(tensors[f"{name}.mean"], tensors[f"{name}.spread"])
                 groups[name] = Group(scale, float(tensors[f"{name}.median"]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf
 from typing import Any, ClassVar, Self
 
 import torch
@@ -14,12 +13,12 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.gp_columns import GraphColumns
+from lookhops.learners.gp_columns import GROUPS, GraphColumns
 from lookhops.learners.gp_solve import Link, Weights
 from lookhops.learners.gp_terms import assignment_terms, process_terms
 from lookhops.learners.kernels import GraphRows, Kernels
-from lookhops.learners.learner import Fitted, Terms
-from lookhops.learners.targets import side_by_side
+from lookhops.learners.learner import Fitted, Terms, with_prefix
+from lookhops.learners.scorers import side_by_side
 from lookhops.tasks import Task
 
 #: The variance of an answer looks at no more training graphs than this.
@@ -67,31 +66,27 @@ class TargetProcess:
         """All of it as named tensors."""
         found = {
             "weights": self.weights.kernels,
-            "noise": torch.tensor(self.weights.noise, dtype=torch.float64),
+            "noise": _scalar(self.weights.noise),
             "mean": self.mean,
-            "spread": torch.tensor(self.spread, dtype=torch.float64),
+            "spread": _scalar(self.spread),
             "coefficients": self.coefficients,
             "known": self.known,
         }
         if self.link is not None:
-            found["slope"] = torch.tensor(self.link.slope, dtype=torch.float64)
-            found["offsets"] = self.link.offsets
+            found |= {"slope": _scalar(self.link.slope), "offsets": self.link.offsets}
         return found
 
     @classmethod
-    def from_tensors(
-        cls, tensors: Mapping[str, Tensor], prefix: str, is_classes: bool
-    ) -> TargetProcess:
-        """The process that :meth:`tensors` gave, whose names begin with a prefix."""
-        own = {
-            name.removeprefix(prefix): value
-            for name, value in tensors.items()
-            if name.startswith(prefix)
-        }
-        link = Link(float(own["slope"]), own["offsets"]) if is_classes else None
-        weights = Weights(own["weights"], float(own["noise"]))
-        mean, spread = own["mean"], float(own["spread"])
-        return cls(weights, mean, spread, own["coefficients"], own["known"].bool(), link)
+    def from_tensors(cls, found: Mapping[str, Tensor]) -> TargetProcess:
+        """The process that :meth:`tensors` gave."""
+        link = Link(float(found["slope"]), found["offsets"]) if "slope" in found else None
+        weights = Weights(found["weights"], float(found["noise"]))
+        mean, spread = found["mean"], float(found["spread"])
+        return cls(weights, mean, spread, found["coefficients"], found["known"].bool(), link)
+
+
+def _scalar(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,76 +212,59 @@ class FittedProcess(Fitted):
     ) -> Self:
         """A process of these tensors, after their names, shapes and values were checked."""
         try:
-            columns = GraphColumns.from_tensors(tensors, encoding)
-            values = {
-                name.removeprefix("values."): z
-                for name, z in tensors.items()
-                if name.startswith("values.")
-            }
-            pairs = (tensors["pairs"], tensors["pair_ptr"]) if learner.pairs else None
-            references = GraphRows(tensors["codes"], tensors["node_ptr"], values, pairs)
-            targets = tuple(
-                TargetProcess.from_tensors(tensors, f"target{number}.", bool(head.task.class_names))
-                for number, head in enumerate(task.heads)
-            )
+            _check(learner, task, tensors)
         except KeyError as error:
             raise LookHopsError(f"it lacks the parameter {error}") from error
-        except (ValueError, RuntimeError, TypeError) as error:
-            raise LookHopsError(f"its parameters do not fit together ({error})") from error
-        _check(learner.hops, references, columns, targets, task)
+        columns = GraphColumns.from_tensors(tensors, encoding)
+        values = {name: tensors[f"values.{name}"] for name in columns.groups}
+        pairs = (tensors["pairs"], tensors["pair_ptr"]) if learner.pairs else None
+        references = GraphRows(tensors["codes"], tensors["node_ptr"], values, pairs)
+        targets = [
+            TargetProcess.from_tensors(with_prefix(f"target{number}.", tensors))
+            for number in range(len(task.heads))
+        ]
         kernels = Kernels(references, columns.medians)
-        return cls(task, columns, kernels, targets, pairs=learner.pairs)
+        return cls(task, columns, kernels, tuple(targets), pairs=learner.pairs)
 
 
-def _check(
-    hops: int,
-    references: GraphRows,
-    columns: GraphColumns,
-    targets: Sequence[TargetProcess],
-    task: Task,
-) -> None:
-    """Refuse parameters that do not fit together."""
-    codes, node_ptr = references.codes, references.node_ptr
-    count = node_ptr.numel() - 1
-    pairs, pair_ptr = references.pairs or (codes.new_empty(0), node_ptr * 0)
-    named = {name: (count, group.width) for name, group in columns.groups.items()}
-    channels = [head.task.out_channels for head in task.heads]
-    kernels = hops + 1 + (hops > 0) + (references.pairs is not None) + 3 * len(named)
-    sound = {
-        "codes": codes.dtype == torch.int64 and codes.dim() == 2,
-        "hops": codes.dim() == 2 and codes.shape[1] == hops + 1,
-        "node_ptr": count > 0 and _are_offsets(node_ptr, count, len(codes)),
-        "pairs": pairs.dtype == torch.int64 and pairs.dim() == 1,
-        "pair_ptr": _are_offsets(pair_ptr, count, len(pairs)),
-        "values": {name: tuple(z.shape) for name, z in references.columns.items()} == named
-        and all(bool(z.isfinite().all()) for z in references.columns.values()),
-        "columns": all(group.is_sound for group in columns.groups.values()),
+def _check(learner: Any, task: Task, tensors: Mapping[str, Tensor]) -> None:
+    """Refuse parameters whose shapes or values do not fit together."""
+    graphs = tensors["node_ptr"].numel() - 1
+    integers: dict[str, tuple[int, ...]] = {
+        "codes": (*tensors["codes"].shape[:1], learner.hops + 1),
+        "node_ptr": (graphs + 1,),
     }
-    for number, (one, width) in enumerate(zip(targets, channels, strict=True)):
-        shapes = {
-            "weights": (one.weights.kernels, (kernels,)),
-            "mean": (one.mean, (width,)),
-            "coefficients": (one.coefficients, (count, width)),
-            "known": (one.known, (count,)),
-        }
-        if one.link is not None:
-            shapes["offsets"] = one.link.offsets, (width,)
-        for name, (value, shape) in shapes.items():
-            sound[f"target{number}.{name}"] = tuple(value.shape) == shape and bool(
-                value.isfinite().all()
+    if learner.pairs:
+        integers |= {"pairs": (tensors["pairs"].numel(),), "pair_ptr": (graphs + 1,)}
+    offsets = {"node_ptr": "codes", "pair_ptr": "pairs"}
+    numbers: dict[str, tuple[int, ...]] = {}
+    positive: dict[str, tuple[int, ...]] = {}  # one of whose values is above 0
+    groups = [name for name in GROUPS if f"{name}.median" in tensors]
+    for name in groups:
+        spread = tensors[f"{name}.spread"]
+        numbers[f"{name}.mean"] = numbers[f"{name}.spread"] = (spread.numel(),)
+        numbers[f"values.{name}"] = graphs, int((spread > 0).sum())
+        positive[f"{name}.median"] = ()
+    kernels = learner.hops + 1 + (learner.hops > 0) + (learner.pairs > 0) + 3 * len(groups)
+    for number, head in enumerate(task.heads):
+        prefix, width = f"target{number}.", head.task.out_channels
+        numbers |= {f"{prefix}weights": (kernels,), f"{prefix}mean": (width,)}
+        numbers[f"{prefix}coefficients"] = graphs, width
+        positive |= {f"{prefix}known": (graphs,), f"{prefix}noise": (), f"{prefix}spread": ()}
+        if head.task.class_names:
+            numbers[f"{prefix}offsets"], positive[f"{prefix}slope"] = (width,), ()
+    for name, shape in {**integers, **numbers, **positive}.items():
+        value = tensors[name]
+        fits = value.shape == shape and bool(value.isfinite().all())
+        fits = fits and (value.dtype == torch.int64 or name not in integers)
+        fits = fits and (name not in positive or bool((value > 0).any()))
+        if fits and name in offsets:
+            ends = [0, len(tensors[offsets[name]])]
+            fits = value[[0, -1]].tolist() == ends and bool((value.diff() >= 0).all())
+        if not fits:
+            raise LookHopsError(
+                f"its parameter {name!r} does not fit the others and hops={learner.hops}"
             )
-        sound[f"target{number}.noise"] = 0 < one.weights.noise < inf and bool(one.known.any())
-        sound[f"target{number}.spread"] = 0 < one.spread < inf
-        sound[f"target{number}.slope"] = one.link is None or 0 < one.link.slope < inf
-    if wrong := [name for name, holds in sound.items() if not holds]:
-        raise LookHopsError(f"its parameter {wrong[0]!r} does not fit the others")
-
-
-def _are_offsets(ptr: Tensor, count: int, size: int) -> bool:
-    """Whether these are offsets of so many graphs into so many elements."""
-    if ptr.shape != (count + 1,) or ptr.dtype != torch.int64:
-        return False
-    return int(ptr[0]) == 0 and int(ptr[-1]) == size and bool((ptr.diff() >= 0).all())
 
 
 def covariance_of(kernels: Kernels, weights: Weights) -> Tensor:

@@ -236,6 +236,12 @@ class Learner(ABC):
         task = task or task_of(graphs, protocol.class_weights, protocol.loss)
         self.check(graphs, task)
         plan = draw_splits(graphs, task, protocol, splits)
+        return self.train_on(graphs, protocol, task, plan, device=device, **how)
+
+    def train_on(
+        self, graphs: Graphs, protocol: Protocol, task: Task, plan: SplitPlan, **how: Any
+    ) -> list[Run]:
+        """The same with all that has a default decided."""
         return [self._run(graphs, task, part, seed) for seed, part in plan.splits.items()]
 
     def _run(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Run:
@@ -316,6 +322,12 @@ def shared_tensors(run: Run, task: Task) -> dict[str, Tensor]:
     if task.num_fitted and run.fitted is not None:
         found[FITTED] = run.fitted
     return found
+
+
+def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without it."""
+    n = len(prefix)
+    return {name[n:]: value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

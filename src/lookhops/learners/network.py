@@ -26,6 +26,7 @@ from lookhops.learners.learner import (
     fitted_of,
     options_in_words,
     preprocessing_tensors,
+    with_prefix,
 )
 from lookhops.nn import GraphNetwork
 from lookhops.nn.others import is_other
@@ -75,10 +76,7 @@ class FittedNetwork(Fitted):
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
         """A network with these weights, after its names and shapes are those of the options."""
-        beside = {name: value for name, value in tensors.items() if name.startswith(PREPROCESSING)}
-        preprocessing = Preprocessing.from_tensors(
-            {name.removeprefix(PREPROCESSING): value for name, value in beside.items()}
-        )
+        preprocessing = Preprocessing.from_tensors(with_prefix(PREPROCESSING, tensors))
         make = partial(
             GraphNetwork.from_architecture,
             encoding.width,
@@ -89,7 +87,7 @@ class FittedNetwork(Fitted):
         # On no device: what a file says may be far larger than what it holds.
         with torch.device("meta"):
             expected = make().state_dict()
-        weights = {name: value for name, value in tensors.items() if name not in beside}
+        weights = {k: v for k, v in tensors.items() if not k.startswith(PREPROCESSING)}
         target = weights.pop(FITTED, None)
         if task.num_fitted:
             found = {} if target is None else {FITTED: target}

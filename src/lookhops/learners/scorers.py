@@ -1,14 +1,14 @@
-"""What is fitted for one target, as arrays: constants, linear models and trees, without pickle.
+"""One target after the other: what a learner without a network is asked, and what it fits.
 
-scikit-learn fits; what it has fitted becomes arrays, and these answer by themselves.
+scikit-learn fits; what it has fitted becomes arrays, which answer by themselves, without pickle.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import torch
@@ -16,14 +16,125 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.learners.targets import Question, log_softmax
+from lookhops.graphs import Graphs
+from lookhops.sources.splits import Split
+from lookhops.tasks import Task
 
+T = TypeVar("T")
+#: The lowest probability before they are scaled to sum to 1: a forest that agrees is not certain.
+LEAST = 1e-3
 #: Rows that walk through all trees at a time.
 BATCH = 256
 
 
-class Scorer(ABC):
-    """What is fitted for one target. Subclasses are frozen dataclasses of arrays."""
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One target on one split.
+
+    Args:
+        y: Class numbers, or numbers, of all graphs; -1 or NaN where they are blank.
+        classes: How many classes there are; 0 for numbers.
+        train: Numbers of the training graphs that have the target.
+        val: Numbers of the validation graphs that have it.
+    """
+
+    y: Array
+    classes: int
+    train: Array
+    val: Array
+
+    @property
+    def has_one_class(self) -> bool:
+        """Whether the training part has one class alone: then there is nothing to tell apart."""
+        return bool(self.classes) and len(np.unique(self.y[self.train])) < 2
+
+    def goodness(self, val_answers: Array) -> float:
+        """How right answers to the validation graphs are, to choose by: accuracy, or minus MAE."""
+        y = self.y[self.val]
+        if not len(y):
+            return 0.0
+        if self.classes == 0:
+            return -float(np.abs(val_answers[:, 0] - y).mean())
+        return float((val_answers.argmax(1) == y).mean())
+
+
+def classes_of(task: Task) -> list[int]:
+    """The number of classes of each target; 0 for numbers."""
+    return [len(head.task.class_names) for head in task.heads]
+
+
+def fit_each(
+    graphs: Graphs,
+    task: Task,
+    split: Split,
+    fit: Callable[[Question], tuple[Mapping[str, Any], T]],
+) -> tuple[list[T], dict[str, Any]]:
+    """What is fitted for each target, and what was chosen for each, by name."""
+    found: list[T] = []
+    chosen: dict[str, Any] = {}
+    columns = task.targets(graphs).cpu().numpy().reshape(len(graphs), -1).T
+    train, val = split.train.cpu().numpy(), split.val.cpu().numpy()
+    for head, classes, y in zip(task.heads, classes_of(task), columns, strict=True):
+        known = ~np.isnan(y) & ((y >= 0) | (classes == 0))
+        if classes:
+            y = np.nan_to_num(y, nan=-1).astype(int)
+        about, fitted = fit(Question(y, classes, train[known[train]], val[known[val]]))
+        found.append(fitted)
+        chosen |= {head.key(name): value for name, value in about.items()}
+    return found, chosen
+
+
+def log_probabilities(p: Array) -> Array:
+    """Logarithms of probabilities, of which none is below one in a thousand."""
+    p = p.clip(min=LEAST)
+    logs: Array = np.log(p / p.sum(1, keepdims=True))
+    return logs
+
+
+def log_softmax(scores: Array) -> Array:
+    """Log-probabilities from one score a class, shape (n, classes)."""
+    shifted = scores - scores.max(1, keepdims=True)
+    logs: Array = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+    return logs
+
+
+def side_by_side(each: Sequence[Array], task: Task) -> Tensor:
+    """The outputs of all targets, shape (g, channels); single precision where all are classes.
+
+    Args:
+        each: Log-probabilities of classes, or numbers, of each target.
+        task: What was asked.
+    """
+    dtype = torch.float32 if all(classes_of(task)) else torch.float64
+    outputs = [head.task.outputs(values) for head, values in zip(task.heads, each, strict=True)]
+    return torch.from_numpy(np.concatenate(outputs, axis=1)).to(dtype)
+
+
+# -------------------------------------------------------------------- arrays that answer
+
+
+class Arrays:
+    """What is saved as its arrays. Subclasses are frozen dataclasses of them."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its arrays, by name."""
+        return {
+            name: torch.from_numpy(np.array(getattr(self, name), order="C"))
+            for name in (field.name for field in fields(self))  # type: ignore[arg-type]
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
+        """What :meth:`tensors` gave."""
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        if set(tensors) != set(names):
+            wanted, found = ", ".join(names), ", ".join(tensors)
+            raise LookHopsError(f"a {cls.__name__} is made of {wanted}, not of {found}")
+        return cls(**{name: tensors[name].numpy() for name in names})
+
+
+class Scorer(Arrays, ABC):
+    """What is fitted for one target on rows of numbers."""
 
     @abstractmethod
     def answers(self, rows: Array, classes: int) -> Array:
@@ -33,20 +144,6 @@ class Scorer(ABC):
             rows: The features of the graphs, shape (n, d).
             classes: How many classes there are; 0 for numbers.
         """
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Its arrays, by name."""
-        each = {own.name: np.asarray(getattr(self, own.name)) for own in fields(self)}  # type: ignore[arg-type]
-        return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in each.items()}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """What :meth:`tensors` gave."""
-        names = [own.name for own in fields(cls)]  # type: ignore[arg-type]
-        if set(tensors) != set(names):
-            wanted, found = ", ".join(names), ", ".join(tensors)
-            raise LookHopsError(f"a {cls.__name__} is made of {wanted}, not of {found}")
-        return cls(**{name: tensors[name].numpy() for name in names})
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,18 +185,21 @@ class Linear(Scorer):
     spread: Array
 
     @classmethod
-    def fit(cls, question: Question, rows: Array, model: Any, standardise: bool) -> Linear:
-        """Fit a linear model of scikit-learn on the training rows.
+    def fit(cls, question: Question, rows: Array, penalty: float, standardise: bool) -> Linear:
+        """Logistic regression of classes, or ridge regression of numbers, on the training rows.
 
         Args:
             question: What is asked.
             rows: Of all graphs, shape (g, d).
-            model: A ``LogisticRegression``, or of numbers a ``Ridge``.
+            penalty: Of the squared weights.
             standardise: Whether features get mean 0 and variance 1 on the training part.
         """
+        from sklearn.linear_model import LogisticRegression, Ridge
         from sklearn.preprocessing import StandardScaler
 
-        train = _training(question, rows)
+        logistic = LogisticRegression(C=1 / penalty, max_iter=2000)
+        model = logistic if question.classes else Ridge(alpha=penalty)
+        train = training_rows(question, rows)
         mean, spread = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         if standardise:
             scaler = StandardScaler().fit(train)
@@ -187,8 +287,8 @@ class Trees(Scorer):
         """What :meth:`tensors` gave; no node may lead elsewhere."""
         found = super().from_tensors(tensors)
         for name in ("left", "right", "root"):
-            own = getattr(found, name)
-            if len(own) and not 0 <= own.min() <= own.max() < len(found.feature):
+            nodes = getattr(found, name)
+            if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(found.feature):
                 raise LookHopsError(f"{name} names a node that is not there")
         return found
 
@@ -211,92 +311,10 @@ SCORERS: Mapping[str, type[Scorer]] = {
 NAMES: Mapping[type[Scorer], str] = {kind: name for name, kind in SCORERS.items()}
 
 
-def fit_forest(question: Question, rows: Array, trees: int, seed: int) -> Trees:
-    """A random forest of scikit-learn, fitted on the training rows."""
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    make = RandomForestClassifier if question.classes else RandomForestRegressor
-    model = make(trees, random_state=seed)
-    model.fit(_training(question, rows), question.y[question.train])
-    known = model.classes_ if question.classes else np.zeros(1, dtype=int)
-    channels = question.classes or 1
-
-    def nodes(tree: Any) -> dict[str, Array]:
-        leaf, here = tree.children_left < 0, np.arange(tree.node_count)
-        value = np.zeros((tree.node_count, channels))
-        own = tree.value[:, 0]
-        value[:, known] = (own / own.sum(1, keepdims=True) if question.classes else own) / trees
-        value[~leaf] = 0.0
-        return {
-            "feature": np.where(leaf, 0, tree.feature).astype(np.int32),
-            "threshold": tree.threshold,
-            "left": np.where(leaf, here, tree.children_left),
-            "right": np.where(leaf, here, tree.children_right),
-            "blank_left": tree.missing_go_to_left.astype(bool),
-            "value": value,
-        }
-
-    found = Trees.joined([nodes(one.tree_) for one in model.estimators_], np.zeros(channels))
-    return _checked(found, model, question, rows)
-
-
-def fit_boosting(question: Question, rows: Array, seed: int) -> Boosting:
-    """Gradient-boosted trees of scikit-learn, fitted on the training rows.
-
-    Their nodes are in private attributes, which are read here alone.
-    """
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    make = HistGradientBoostingClassifier if question.classes else HistGradientBoostingRegressor
-    model = make(random_state=seed).fit(_training(question, rows), question.y[question.train])
-    known = model.classes_ if question.classes else np.zeros(1, dtype=int)
-    base = np.full(question.classes or 1, -np.inf)
-    base[known] = 0.0
-    column_of = known[1:] if question.classes and len(known) == 2 else known
-    base[column_of] = np.ravel(model._baseline_prediction)
-
-    def nodes(tree: Any, column: int) -> dict[str, Array]:
-        own, here = tree.nodes, np.arange(len(tree.nodes))
-        leaf = own["is_leaf"].astype(bool)
-        value = np.zeros((len(own), len(base)))
-        value[leaf, column] = own["value"][leaf]
-        return {
-            "feature": np.where(leaf, 0, own["feature_idx"]).astype(np.int32),
-            "threshold": np.where(leaf, 0.0, own["num_threshold"]),
-            "left": np.where(leaf, here, own["left"]),
-            "right": np.where(leaf, here, own["right"]),
-            "blank_left": own["missing_go_to_left"].astype(bool),
-            "value": value,
-        }
-
-    trees = [
-        nodes(tree, column)
-        for iteration in model._predictors
-        for tree, column in zip(iteration, column_of, strict=True)
-    ]
-    return _checked(Boosting.joined(trees, base), model, question, rows)
-
-
-def _training(question: Question, rows: Array) -> Array:
+def training_rows(question: Question, rows: Array) -> Array:
     """The training rows, with zeros in columns that are blank in all of them: they decide nothing.
 
     scikit-learn has no bins for such columns and no mean.
     """
     train = rows[question.train]
     return np.where(np.isnan(train).all(0), 0.0, train)
-
-
-def _checked(found: Any, model: Any, question: Question, rows: Array) -> Any:
-    """Refuse arrays that answer otherwise than the model of scikit-learn they are made from."""
-    some = rows[question.train[:BATCH]]
-    answers = found.answers(some, question.classes)
-    if question.classes:
-        expected, answers = model.predict_proba(some), answers[:, model.classes_]
-    else:
-        expected = model.predict(some)[:, None]
-    if not np.allclose(answers, expected, rtol=1e-6, atol=1e-9):
-        raise LookHopsError(
-            "This version of scikit-learn keeps its trees otherwise than LookHops reads them; "
-            "install scikit-learn 1.9 or the version that LookHops asks for."
-        )
-    return found

@@ -20,22 +20,22 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import Fitted, Learner
+from lookhops.learners.learner import Fitted, Learner, with_prefix
 from lookhops.learners.scorers import (
+    BATCH,
     NAMES,
     SCORERS,
+    Boosting,
     Constant,
     Linear,
-    Scorer,
-    fit_boosting,
-    fit_forest,
-)
-from lookhops.learners.targets import (
     Question,
+    Scorer,
+    Trees,
     classes_of,
     fit_each,
     log_probabilities,
     side_by_side,
+    training_rows,
 )
 from lookhops.neighbourhoods import graph_totals
 from lookhops.sources.rdkit.descriptors import FAST
@@ -84,16 +84,14 @@ class FittedRows(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        found: dict[tuple[int, str], dict[str, Tensor]] = {}
-        for key, value in tensors.items():
-            number, _, rest = key.partition(".")
-            kind, _, name = rest.partition(".")
-            if number.isdecimal() and kind in SCORERS:
-                found.setdefault((int(number), kind), {})[name] = value
-        if sorted(number for number, _ in found) != list(range(len(task.heads))):
-            raise LookHopsError(f"it has not one model for each of {len(task.heads)} targets")
-        scorers = tuple(SCORERS[kind].from_tensors(own) for (_, kind), own in sorted(found.items()))
-        return cls(learner, task, encoding, scorers)
+        scorers = []
+        for number in range(len(task.heads)):
+            of_target = with_prefix(f"{number}.", tensors)
+            kind = next(iter(of_target), "").partition(".")[0]
+            if kind not in SCORERS:
+                raise LookHopsError(f"it has not one model for each of {len(task.heads)} targets")
+            scorers.append(SCORERS[kind].from_tensors(with_prefix(f"{kind}.", of_target)))
+        return cls(learner, task, encoding, tuple(scorers))
 
 
 class RowLearner(Learner):
@@ -137,14 +135,6 @@ def _constant(question: Question, rows: Array, seed: int) -> Iterator[Candidate]
     yield {}, Constant.of(question)
 
 
-def _linear_and_boosting(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-    from sklearn.linear_model import LogisticRegression, Ridge
-
-    linear = LogisticRegression(max_iter=2000) if question.classes else Ridge()
-    yield {"model": "linear"}, Linear.fit(question, rows, linear, standardise=True)
-    yield {"model": "trees"}, fit_boosting(question, rows, seed)
-
-
 def _boosting(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
     yield {}, fit_boosting(question, rows, seed)
 
@@ -153,16 +143,117 @@ def _forest(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
     yield {}, fit_forest(question, rows, TREES, seed)
 
 
+def _linear_and_boosting(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+    yield {"model": "linear"}, Linear.fit(question, rows, penalty=1.0, standardise=True)
+    yield {"model": "trees"}, fit_boosting(question, rows, seed)
+
+
 def _penalised(
     question: Question, rows: Array, seed: int, standardise: bool = False
 ) -> Iterator[Candidate]:
     """A linear model with a squared penalty, once for each of :data:`PENALTIES`."""
-    from sklearn.linear_model import LogisticRegression, Ridge
-
     for penalty in PENALTIES:
-        linear = LogisticRegression(C=1 / penalty, max_iter=2000)
-        model = linear if question.classes else Ridge(alpha=penalty)
-        yield {"penalty": penalty}, Linear.fit(question, rows, model, standardise)
+        yield {"penalty": penalty}, Linear.fit(question, rows, penalty, standardise)
+
+
+# -------------------------------------------------------------------- fitting trees
+
+
+def fit_forest(question: Question, rows: Array, trees: int, seed: int) -> Trees:
+    """A random forest of scikit-learn, fitted on the training rows."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    make = RandomForestClassifier if question.classes else RandomForestRegressor
+    model = make(trees, random_state=seed)
+    model.fit(training_rows(question, rows), question.y[question.train])
+    known = model.classes_ if question.classes else np.zeros(1, dtype=int)
+    channels = question.classes or 1
+
+    def nodes(tree: Any) -> dict[str, Array]:
+        value = np.zeros((tree.node_count, channels))
+        leaves = tree.value[:, 0]
+        if question.classes:
+            leaves = leaves / leaves.sum(1, keepdims=True)
+        value[:, known] = leaves / trees
+        return _nodes(
+            tree.children_left < 0,
+            value,
+            tree.feature,
+            tree.threshold,
+            tree.children_left,
+            tree.children_right,
+            tree.missing_go_to_left,
+        )
+
+    found = Trees.joined([nodes(one.tree_) for one in model.estimators_], np.zeros(channels))
+    return _checked(found, model, question, rows)
+
+
+def fit_boosting(question: Question, rows: Array, seed: int) -> Boosting:
+    """Gradient-boosted trees of scikit-learn, fitted on the training rows.
+
+    Their nodes are in private attributes, which are read here alone.
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    make = HistGradientBoostingClassifier if question.classes else HistGradientBoostingRegressor
+    model = make(random_state=seed).fit(training_rows(question, rows), question.y[question.train])
+    known = model.classes_ if question.classes else np.zeros(1, dtype=int)
+    base = np.full(question.classes or 1, -np.inf)
+    base[known] = 0.0
+    column_of = known[1:] if question.classes and len(known) == 2 else known
+    base[column_of] = np.ravel(model._baseline_prediction)
+
+    def nodes(tree: Any, column: int) -> dict[str, Array]:
+        fields = ("feature_idx", "num_threshold", "left", "right", "missing_go_to_left")
+        value = np.zeros((len(tree.nodes), len(base)))
+        value[:, column] = tree.nodes["value"]
+        leaf = tree.nodes["is_leaf"].astype(bool)
+        return _nodes(leaf, value, *(tree.nodes[name] for name in fields))
+
+    trees = [
+        nodes(tree, column)
+        for iteration in model._predictors
+        for tree, column in zip(iteration, column_of, strict=True)
+    ]
+    return _checked(Boosting.joined(trees, base), model, question, rows)
+
+
+def _nodes(
+    leaf: Array,
+    value: Array,
+    feature: Array,
+    threshold: Array,
+    left: Array,
+    right: Array,
+    blank_left: Array,
+) -> dict[str, Array]:
+    """The nodes of one tree as :class:`Trees` has them: leaves lead to themselves."""
+    here = np.arange(len(leaf))
+    return {
+        "feature": np.where(leaf, 0, feature).astype(np.int32),
+        "threshold": np.where(leaf, 0.0, threshold),
+        "left": np.where(leaf, here, left),
+        "right": np.where(leaf, here, right),
+        "blank_left": blank_left.astype(bool),
+        "value": np.where(leaf[:, None], value, 0.0),
+    }
+
+
+def _checked(found: Any, model: Any, question: Question, rows: Array) -> Any:
+    """Refuse arrays that answer otherwise than the model of scikit-learn they are made from."""
+    sample = rows[question.train[:BATCH]]
+    answers = found.answers(sample, question.classes)
+    if question.classes:
+        expected, answers = model.predict_proba(sample), answers[:, model.classes_]
+    else:
+        expected = model.predict(sample)[:, None]
+    if not np.allclose(answers, expected, rtol=1e-6, atol=1e-9):
+        raise LookHopsError(
+            "This version of scikit-learn keeps its trees otherwise than LookHops reads them; "
+            "install scikit-learn 1.9 or the version that LookHops asks for."
+        )
+    return found
 
 
 # -------------------------------------------------------------------- learners
@@ -252,21 +343,20 @@ class MorganLearner(RowLearner):
     """Learners that read molecules as folded counts of atom environments, up to radius 2."""
 
     def check(self, graphs: Graphs, task: Task) -> None:
-        _check_smiles(self.name, graphs)
+        self._check_smiles(graphs)
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        _check_smiles(self.name, graphs)
+        self._check_smiles(graphs)
         return morgan_counts(graphs.columns["smiles"]).astype(np.float64)
 
-
-def _check_smiles(name: str, graphs: Graphs) -> None:
-    if "smiles" not in graphs.columns:
-        raise LookHopsError(
-            f"{name} reads the SMILES of molecules, and {graphs.name} has none: give a table with "
-            "SMILES, or choose another model."
-        )
-    if find_spec("rdkit") is None:
-        raise LookHopsError(f"{name} reads molecules with RDKit: pip install rdkit.")
+    def _check_smiles(self, graphs: Graphs) -> None:
+        if "smiles" not in graphs.columns:
+            raise LookHopsError(
+                f"{self.name} reads the SMILES of molecules, and {graphs.name} has none: give a "
+                "table with SMILES, or choose another model."
+            )
+        if find_spec("rdkit") is None:
+            raise LookHopsError(f"{self.name} reads molecules with RDKit: pip install rdkit.")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -16,8 +17,9 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import Fitted, Learner
-from lookhops.learners.targets import (
+from lookhops.learners.learner import Fitted, Learner, with_prefix
+from lookhops.learners.scorers import (
+    Arrays,
     Question,
     classes_of,
     fit_each,
@@ -42,7 +44,7 @@ _LATEST: WeakKeyDictionary[Graphs, tuple[tuple[int, str], Array]] = WeakKeyDicti
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class Machine(Arrays):
     """A support vector machine on the kernel of a depth; without training graphs, a constant.
 
     Args:
@@ -90,9 +92,9 @@ class Machine:
         pairs = list(combinations(range(len(ends)), 2))
         full = np.zeros((len(pairs), graphs))
         for row, (i, j) in enumerate(pairs):
-            for one, other in ((i, j - 1), (j, i)):
-                own = slice(ends[one] - model.n_support_[one], ends[one])
-                full[row, model.support_[own]] = sign * dual[other, own]
+            for this, other in ((i, j - 1), (j, i)):
+                part = slice(ends[this] - model.n_support_[this], ends[this])
+                full[row, model.support_[part]] = sign * dual[other, part]
         known = np.asarray(model.classes_)
         return cls(np.array(hops), full, sign * bias, known, np.ones(()))
 
@@ -115,29 +117,22 @@ def _one_against_rest(decisions: Array, classes: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Colours:
-    """The colours of the training graphs at one hop.
-
-    Args:
-        vocabulary: Those that they have.
-        rows: How often each graph has each.
-        squares: The product of each graph with itself, float32, shape (graphs).
-    """
+    """The colours of graphs at one hop: those that they have, and how often each has each."""
 
     vocabulary: Vocabulary
     rows: SparseRows
-    squares: Array
 
     @classmethod
     def of(cls, graphs: Graphs, column: Tensor) -> Colours:
         """Those of graphs whose nodes have these codes, shape (n, 1)."""
         vocabulary = Vocabulary.choose(graphs, column, min_graphs=1)
-        return cls.from_rows(vocabulary, vocabulary.rows(graphs, column))
+        return cls(vocabulary, vocabulary.rows(graphs, column))
 
-    @classmethod
-    def from_rows(cls, vocabulary: Vocabulary, rows: SparseRows) -> Colours:
-        """The same from the counts."""
-        counts = rows.to_scipy()
-        return cls(vocabulary, rows, np.asarray(counts.multiply(counts).sum(1)).ravel())
+    @cached_property
+    def squares(self) -> Array:
+        """The product of each graph with itself, float32, shape (graphs)."""
+        counts = self.rows.to_scipy()
+        return np.asarray(counts.multiply(counts).sum(1)).ravel()
 
     def products(self, graphs: Graphs, column: Tensor) -> Array:
         """The product of each of these graphs with each training graph, shape (n, graphs)."""
@@ -160,13 +155,13 @@ class FittedKernel(Fitted):
         graphs, classes = graphs.to("cpu"), classes_of(self.task)
         codes = self.learner.codes(graphs, len(self.colours) - 1)
         kernel = np.zeros((len(graphs), len(self.colours[0].squares)), np.float32)
-        new, known = np.zeros((2, 1), np.float32)
+        new, training = np.zeros((2, 1), np.float32)
         found: dict[int, Array] = {}
         for hop, colours in enumerate(self.colours):
             column = codes[:, hop : hop + 1]
             kernel = kernel + colours.products(graphs, column)
-            new, known = new + Colours.of(graphs, column).squares, known + colours.squares
-            scaled = kernel * _inverse_length(new)[:, None] * _inverse_length(known)
+            new, training = new + Colours.of(graphs, column).squares, training + colours.squares
+            scaled = kernel * _inverse_length(new)[:, None] * _inverse_length(training)
             for number, machine in enumerate(self.machines):
                 if int(machine.hops) == hop:
                     found[number] = machine.answers(scaled, classes[number])
@@ -174,10 +169,11 @@ class FittedKernel(Fitted):
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of each target's machine, and the training graphs' colours of each hop."""
-        found: dict[str, Tensor] = {}
-        for number, machine in enumerate(self.machines):
-            for name, value in vars(machine).items():
-                found[f"{number}.{name}"] = torch.from_numpy(np.array(value))
+        found = {
+            f"{number}.{name}": value
+            for number, machine in enumerate(self.machines)
+            for name, value in machine.tensors().items()
+        }
         for hop, colours in enumerate(self.colours):
             found[f"hop{hop}.codes"] = colours.vocabulary.codes
             found[f"hop{hop}.indices"] = colours.rows.indices.int()
@@ -189,24 +185,21 @@ class FittedKernel(Fitted):
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
         """The machines and the colours of these tensors."""
+        machines = [
+            Machine.from_tensors(with_prefix(f"{number}.", tensors))
+            for number in range(len(task.heads))
+        ]
+        colours = []
         try:
-            machines = tuple(
-                Machine(
-                    **{own.name: tensors[f"{number}.{own.name}"].numpy() for own in fields(Machine)}
+            for hop in range(max(int(machine.hops) for machine in machines) + 1):
+                codes, indices, offsets = (
+                    tensors[f"hop{hop}.{name}"] for name in ("codes", "indices", "offsets")
                 )
-                for number in range(len(task.heads))
-            )
-            hops = max(int(machine.hops) for machine in machines)
-            colours = []
-            for hop in range(hops + 1):
-                codes = tensors[f"hop{hop}.codes"]
-                indices, offsets = (tensors[f"hop{hop}.{name}"] for name in ("indices", "offsets"))
                 rows = SparseRows(indices.long(), offsets, len(codes))
-                vocabulary = Vocabulary(codes, torch.full_like(codes, 0))
-                colours.append(Colours.from_rows(vocabulary, rows))
+                colours.append(Colours(Vocabulary(codes, torch.full_like(codes, 0)), rows))
         except KeyError as error:
             raise LookHopsError(f"it lacks the tensor {error}") from error
-        return cls(learner, task, machines, tuple(colours))
+        return cls(learner, task, tuple(machines), tuple(colours))
 
 
 @dataclass(frozen=True)
@@ -254,13 +247,13 @@ class WL(Learner):
         self, graphs: Graphs, task: Task, machines: Sequence[Machine], chosen: Mapping[str, Any]
     ) -> FittedKernel:
         """The machines with the graphs that any of them rests on."""
-        rests = np.flatnonzero(np.any([(m.dual != 0).any(0) for m in machines], axis=0))
-        rests = rests if len(rests) else np.zeros(1, dtype=int)  # all are constants
-        support = graphs.select(torch.from_numpy(rests)).to("cpu")
+        used = np.flatnonzero(np.any([(m.dual != 0).any(0) for m in machines], axis=0))
+        used = used if len(used) else np.zeros(1, dtype=int)  # all are constants
+        support = graphs.select(torch.from_numpy(used)).to("cpu")
         hops = max(int(machine.hops) for machine in machines)
         columns = self.codes(support, hops).split(1, dim=1)
         colours = tuple(Colours.of(support, column) for column in columns)
-        fewer = tuple(replace(machine, dual=machine.dual[:, rests]) for machine in machines)
+        fewer = tuple(replace(machine, dual=machine.dual[:, used]) for machine in machines)
         return FittedKernel(self, task, fewer, colours, chosen)
 
 
