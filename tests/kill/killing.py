@@ -40,7 +40,7 @@ from lookhops.tasks import metrics  # noqa: E402
 typer.main.get_command = cache(typer.main.get_command)
 Console.print = lambda console, *what, **options: None  # type: ignore
 Figure.savefig = lambda figure, path, **options: Path(path).write_text("a figure")  # type: ignore
-metrics.bootstrap_auroc.__defaults__ = (10, 0)
+metrics.bootstrap_auroc.__defaults__ = (10,)
 
 FAULTS = ctypes.CDLL(os.environ["LD_PRELOAD"])
 DATA = ("hops-1", "--task-size", "40")

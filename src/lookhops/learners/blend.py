@@ -54,7 +54,6 @@ class FittedBlend(Fitted):
     weight: Tensor
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        """As for :class:`~lookhops.learners.learner.Fitted`."""
         prepared = self.learner.network.prepare(graphs, self.part.encoding)
         return self.learner.together([self])(prepared)[0]
 
@@ -68,7 +67,6 @@ class FittedBlend(Fitted):
         return self.process.variance(graphs)
 
     def to(self, device: torch.device) -> Self:
-        """The same, with its network on this device."""
         self.part.to(device)
         return self
 
@@ -125,7 +123,6 @@ class Blend(NetworkLearner):
 
     @property
     def title(self) -> str:
-        """What pages call it."""
         return f"{self.process.title}, and {self.network.title}"
 
     @property
@@ -135,7 +132,6 @@ class Blend(NetworkLearner):
 
     @property
     def reads_whole(self) -> bool:
-        """Whether features of whole graphs are looked at."""
         return self.process.reads_whole or self.network.reads_whole
 
     def encoding_of_network(self, encoding: Encoding) -> Encoding:
@@ -165,7 +161,6 @@ class Blend(NetworkLearner):
     # ---------------------------------------------------------------- fitting
 
     def check(self, graphs: Graphs, task: Task) -> None:
-        """Both parts can be fitted."""
         self.process.check(graphs, task)
         self.network.check(graphs, task)
 
@@ -198,28 +193,28 @@ class Blend(NetworkLearner):
         weight = torch.zeros(len(task.heads), dtype=torch.float64)
         if not run.predictions:
             return replace(run, beside=_beside(process, weight))
-        parts = {part: graphs.select(getattr(run.split, part)) for part in ("val", "test")}
-        of_process = {part: process.outputs(own) for part, own in parts.items()}
+        parts = {name: graphs.select(getattr(run.split, name)) for name in ("val", "test")}
+        of_process = {name: process.outputs(part) for name, part in parts.items()}
         val = of_process["unseen"] = of_process["val"]
-        variances = {part: mean_variance([process], own, task) for part, own in parts.items()}
+        variances = {name: mean_variance([process], part, task) for name, part in parts.items()}
         target = task.targets(graphs).cpu()[run.split.val]
         weight = weights_by_validation(task, target, run.unseen, val)
 
         def blended(one: Run) -> Run:
             outputs = {
-                part: blend(task, weight, own, of_process[part])
-                for part, own in one.predictions.items()
+                name: blend(task, weight, of_network, of_process[name])
+                for name, of_network in one.predictions.items()
             }
             return replace(one, predictions=outputs)
 
         chosen = {
-            head.key("weight of the network"): round(float(own), 4)
-            for head, own in zip(task.heads, weight, strict=True)
+            head.key("weight of the network"): round(float(of_target), 4)
+            for head, of_target in zip(task.heads, weight, strict=True)
         }
         return replace(
             blended(run),
             members=tuple(blended(one) for one in run.members),
-            variance={part: own for part, own in variances.items() if own is not None},
+            variance={name: each for name, each in variances.items() if each is not None},
             chosen={**chosen, **process.chosen},
             beside=_beside(process, weight),
         )
@@ -235,10 +230,10 @@ class Blend(NetworkLearner):
         each = cast(Sequence[FittedBlend], fitted)
         networks = self.network.together([one.part for one in each])
 
-        def outputs(whole: PreparedGraphs) -> list[Tensor]:
-            graphs, processes = whole.graphs.to("cpu"), dict[int, Tensor]()
+        def outputs(prepared: PreparedGraphs) -> list[Tensor]:
+            graphs, processes = prepared.graphs.to("cpu"), dict[int, Tensor]()
             found = []
-            for one, of_network in zip(each, networks(whole), strict=True):
+            for one, of_network in zip(each, networks(prepared), strict=True):
                 key = id(one.process.kernels.references.codes)  # members of a seed share it
                 if key not in processes:
                     processes[key] = one.process.outputs(graphs)
@@ -250,7 +245,9 @@ class Blend(NetworkLearner):
 
 def _beside(process: FittedProcess, weight: Tensor) -> dict[str, Tensor]:
     """What is saved of a blend beside the network."""
-    return {WEIGHT: weight} | {f"{PROCESS}{name}": own for name, own in process.tensors().items()}
+    return {WEIGHT: weight} | {
+        f"{PROCESS}{name}": value for name, value in process.tensors().items()
+    }
 
 
 def weights_by_validation(task: Task, target: Tensor, network: Tensor, process: Tensor) -> Tensor:
@@ -296,8 +293,8 @@ def blend(task: Task, weight: Tensor, network: Tensor, process: Tensor) -> Tenso
         process: The process' outputs.
     """
     each = []
-    for head, own in zip(task.heads, weight, strict=True):
-        mixed = torch.lerp(_answers(head, process), _answers(head, network), own)
+    for head, of_network in zip(task.heads, weight, strict=True):
+        mixed = torch.lerp(_answers(head, process), _answers(head, network), of_network)
         if head.task.class_names:
             mixed = mixed.clamp(min=torch.finfo(torch.float32).tiny).log()
         each.append(mixed.numpy())

@@ -13,12 +13,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
 from lookhops.graphs import Graphs
-from lookhops.learners.gp_fitted import (
-    FittedProcess,
-    GraphColumns,
-    TargetProcess,
-    covariance_of,
-)
+from lookhops.learners.gp_fitted import FittedProcess, GraphColumns, TargetProcess, covariance_of
 from lookhops.learners.gp_solve import (
     Link,
     Solution,

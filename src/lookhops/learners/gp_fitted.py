@@ -152,11 +152,11 @@ class FittedProcess(Fitted):
     def usual(self) -> list[Tensor]:
         """For each target what references have of each hop and of pairs in the mean, (parts, c)."""
         count = len(self.kernels.references)
-        some = self.kernels.references.select(torch.arange(0, count, -(-count // USUAL_GRAPHS)))
+        sample = self.kernels.references.select(torch.arange(0, count, -(-count // USUAL_GRAPHS)))
         found = []
         for one in self.targets:
-            each = assignment_terms(self.kernels, some, one.coefficients, one.weights.kernels)
-            found.append(torch.stack([own.sum(0) for own in each]) / len(some))
+            each = assignment_terms(self.kernels, sample, one.coefficients, one.weights.kernels)
+            found.append(torch.stack([part.sum(0) for part in each]) / len(sample))
         return found
 
     def variance(self, graphs: Graphs) -> Tensor:
@@ -185,8 +185,8 @@ class FittedProcess(Fitted):
         """For each target the kernels of what its variance looks at, and the factor of these."""
         found = []
         for one in self.targets:
-            some = one.known.nonzero().flatten()[:VARIANCE_GRAPHS]
-            references = self.kernels.references.select(some)
+            first = one.known.nonzero().flatten()[:VARIANCE_GRAPHS]
+            references = self.kernels.references.select(first)
             kernels = Kernels(references, self.kernels.medians)
             covariance = covariance_of(kernels, one.weights)
             found.append((kernels, torch.linalg.cholesky(covariance)))

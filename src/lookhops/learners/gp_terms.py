@@ -119,8 +119,8 @@ def assignment_terms(
     found: list[list[Tensor]] = [[] for _ in rows.parts]
     step = max(BLOCK // len(kernels.references), 1)
     for start in range(0, len(rows), step):
-        some = rows.select(torch.arange(start, min(start + step, len(rows))))
-        parts = list(zip(some.parts, kernels.references.parts, strict=True))
+        block = rows.select(torch.arange(start, min(start + step, len(rows))))
+        parts = list(zip(block.parts, kernels.references.parts, strict=True))
         matches = [kernels.matches(codes, i) for i, ((codes, _), _) in enumerate(parts)]
         apart = [
             ptr.diff().double()[:, None] + other.diff() - _added(match, ptr)
@@ -134,8 +134,8 @@ def assignment_terms(
                 rate += weights[hops + 1] / first.clamp(min=1)
             graph = segment_of(ptr, len(codes)).numpy().repeat(np.diff(match.indptr))
             each = []
-            for own in coefficients.unbind(1):
-                match.data = (rate * own).numpy()[graph, match.indices]
+            for channel in coefficients.unbind(1):
+                match.data = (rate * channel).numpy()[graph, match.indices]
                 each.append(torch.from_numpy(match.sum(1)))
             found[number].append(torch.stack(each, 1))
     return [torch.cat(blocks) for blocks in found]
@@ -185,8 +185,8 @@ def column_terms(
             apart = squared_distances(share * part, references, share * product)
             slope = near * (-apart / median).exp() + wide / 4 * (-apart / (4 * median)).exp()
             slope *= -2 * weight / median
-            for channel, own in enumerate(coefficients.unbind(1)):
-                pulled = slope * own
+            for channel, beta in enumerate(coefficients.unbind(1)):
+                pulled = slope * beta
                 gradient = pulled.sum(1, keepdim=True) * share * part - pulled @ references
                 found[start : start + step, :, channel] += gradient
     at_mean = near * (-lengths / median).exp() + wide * (-lengths / (4 * median)).exp()

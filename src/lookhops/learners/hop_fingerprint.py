@@ -63,10 +63,7 @@ class HopFingerprint(TransformerMixin, BaseEstimator):
         if self.bins and graphs.nodes.numbers is not None:
             self.bins_ = Bins.learn(graphs.nodes.numbers, self.bins)
         self.vocabulary_ = Vocabulary.choose(
-            graphs,
-            self._codes(graphs),
-            min_graphs=self.min_graphs,
-            max_features=self.max_features,
+            graphs, self._codes(graphs), min_graphs=self.min_graphs, max_features=self.max_features
         )
         self.n_features_in_ = graphs.num_features
         self._packer, self._encoding = packer, Encoding.fit(graphs, whole=False)

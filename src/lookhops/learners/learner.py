@@ -279,7 +279,7 @@ class Learner(ABC):
 
     def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:
         """What gives the :meth:`Fitted.outputs` of each for graphs that :meth:`prepare` gave."""
-        return lambda whole: [one.outputs(whole.graphs) for one in fitted]
+        return lambda prepared: [one.outputs(prepared.graphs) for one in fitted]
 
     # ---------------------------------------------------------------- options
 

@@ -65,11 +65,7 @@ class FittedNetwork(Fitted):
     def tensors(self) -> dict[str, Tensor]:
         """The weights, what was fitted beside them, and what the task took."""
         target = {} if self.target is None else {FITTED: self.target}
-        return {
-            **self.network.state_dict(),
-            **preprocessing_tensors(self.preprocessing),
-            **target,
-        }
+        return {**self.network.state_dict(), **preprocessing_tensors(self.preprocessing), **target}
 
     @classmethod
     def from_tensors(
@@ -217,12 +213,7 @@ class Network(NetworkLearner):
     def network_architecture(self) -> Architecture:
         return self.architecture
 
-    def train(
-        self,
-        graphs: Graphs,
-        protocol: Protocol | None = None,
-        **how: Any,
-    ) -> list[Run]:
+    def train(self, graphs: Graphs, protocol: Protocol | None = None, **how: Any) -> list[Run]:
         return train(graphs, self.architecture, protocol, **how)
 
     def train_on_all(self, graphs: Graphs, protocol: Protocol, epochs: int, **how: Any) -> Run:

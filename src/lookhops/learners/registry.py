@@ -14,15 +14,7 @@ from lookhops.learners.blend import Blend
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.learner import Learner, types_of
 from lookhops.learners.network import Network
-from lookhops.learners.tabular import (
-    Baseline,
-    DescriptorsBoosting,
-    DescriptorsForest,
-    DescriptorsRidge,
-    Mean,
-    MorganForest,
-    MorganRidge,
-)
+from lookhops.learners.tabular import TABULAR
 from lookhops.learners.wl import WL, WLOptimalAssignment
 from lookhops.nn import GraphNetwork
 from lookhops.nn.others import (
@@ -34,24 +26,16 @@ from lookhops.nn.others import (
 )
 from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
 
-#: Every learner by its name. A new one is a file of this package and an entry here.
-LEARNERS: dict[str, type[Learner]] = {
-    kind.name: kind
-    for kind in (
-        Network,
-        GaussianProcess,
-        Blend,
-        WL,
-        WLOptimalAssignment,
-        Baseline,
-        DescriptorsBoosting,
-        DescriptorsRidge,
-        DescriptorsForest,
-        MorganForest,
-        MorganRidge,
-        Mean,
-    )
-}
+KINDS: tuple[type[Learner], ...] = (
+    Network,
+    GaussianProcess,
+    Blend,
+    WL,
+    WLOptimalAssignment,
+    *TABULAR,
+)
+#: Every learner by its name. A new one is a file of this package and an entry of ``KINDS``.
+LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in KINDS}
 #: What ``Learner.to_dict`` gives.
 SAVED = AtLeast({"name": str, "options": Any})
 
@@ -138,16 +122,14 @@ def _given(options: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
 
 def _network_options(text: str) -> tuple[str, list[str]]:
     """A model's name with the options of layers of other libraries, and the network's options."""
-    name, *options = text.split("/")
+    name, *more = text.split("/")
     conv, plus, pool = name.partition("+")
-    if is_other(conv):
+    options: list[str] = []
+    if is_other(conv):  # whose options stand before the plus
         before, plus, after = text.partition("+")
         name, *options = before.split("/")
         conv, options = with_own_options(find_convolution(name).kind, name, options)
         pool, *more = after.split("/")
-        options, more = ([*options, *more], []) if not is_other(pool) else (options, more)
-    else:
-        options, more = ([], options) if is_other(pool) else (options, [])
     if is_other(pool):
         pool, more = with_own_options(find_pooling(pool).kind, pool, more)
     return f"{conv}{plus}{pool}", [*options, *more]
@@ -173,7 +155,7 @@ def option_value(name: str, text: str, kind: str) -> Any:
     """The value of an option, by the type of its field."""
     if kind.endswith("| None") and text == "none":
         return None
-    what, convert = KINDS[kind.split()[0]]
+    what, convert = TYPES[kind.split()[0]]
     try:
         return convert(text)
     except (KeyError, ValueError) as error:
@@ -188,7 +170,7 @@ def _finite(text: str) -> float:
 
 
 #: What the types of an architecture's fields are called, and how their values are read.
-KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+TYPES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "bool": ("true or false", {"true": True, "false": False}.__getitem__),
     "float": ("a number", _finite),
     "int": ("a whole number", int),

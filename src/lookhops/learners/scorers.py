@@ -64,10 +64,7 @@ def classes_of(task: Task) -> list[int]:
 
 
 def fit_each(
-    graphs: Graphs,
-    task: Task,
-    split: Split,
-    fit: Callable[[Question], tuple[Mapping[str, Any], T]],
+    graphs: Graphs, task: Task, split: Split, fit: Callable[[Question], tuple[Mapping[str, Any], T]]
 ) -> tuple[list[T], dict[str, Any]]:
     """What is fitted for each target, and what was chosen for each, by name."""
     found: list[T] = []

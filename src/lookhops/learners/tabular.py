@@ -94,6 +94,7 @@ class FittedRows(Fitted):
         return cls(learner, task, encoding, tuple(scorers))
 
 
+@dataclass(frozen=True)
 class RowLearner(Learner):
     """Learners that fit candidates for each target on rows, of which the validation part chooses.
 
@@ -259,7 +260,6 @@ def _checked(found: Any, model: Any, question: Question, rows: Array) -> Any:
 # -------------------------------------------------------------------- learners
 
 
-@dataclass(frozen=True)
 class Mean(RowLearner):
     """The training part's mean, or its share of each class, whatever the graph."""
 
@@ -270,7 +270,6 @@ class Mean(RowLearner):
         return np.zeros((len(graphs), 0))
 
 
-@dataclass(frozen=True)
 class Baseline(RowLearner):
     """A linear model and boosted trees on :func:`~lookhops.neighbourhoods.graph_totals`.
 
@@ -312,7 +311,6 @@ class DescriptorLearner(RowLearner):
         return rows
 
 
-@dataclass(frozen=True)
 class DescriptorsBoosting(DescriptorLearner):
     """Gradient-boosted trees on descriptors, with the options that scikit-learn has by default."""
 
@@ -320,7 +318,6 @@ class DescriptorsBoosting(DescriptorLearner):
     candidates = staticmethod(_boosting)
 
 
-@dataclass(frozen=True)
 class DescriptorsForest(DescriptorLearner):
     """A random forest of 500 trees on descriptors."""
 
@@ -328,7 +325,6 @@ class DescriptorsForest(DescriptorLearner):
     candidates = staticmethod(_forest)
 
 
-@dataclass(frozen=True)
 class DescriptorsRidge(DescriptorLearner):
     """A linear model with a squared penalty on standardised descriptors.
 
@@ -359,7 +355,6 @@ class MorganLearner(RowLearner):
             raise LookHopsError(f"{self.name} reads molecules with RDKit: pip install rdkit.")
 
 
-@dataclass(frozen=True)
 class MorganForest(MorganLearner):
     """A random forest of 500 trees on Morgan fingerprints."""
 
@@ -367,7 +362,6 @@ class MorganForest(MorganLearner):
     candidates = staticmethod(_forest)
 
 
-@dataclass(frozen=True)
 class MorganRidge(MorganLearner):
     """A linear model with a squared penalty on Morgan fingerprints.
 
@@ -377,6 +371,18 @@ class MorganRidge(MorganLearner):
 
     name: ClassVar[str] = "morgan-ridge"
     candidates = staticmethod(_penalised)
+
+
+#: What reads rows, in the order in which tables list it.
+TABULAR: tuple[type[RowLearner], ...] = (
+    Baseline,
+    DescriptorsBoosting,
+    DescriptorsRidge,
+    DescriptorsForest,
+    MorganForest,
+    MorganRidge,
+    Mean,
+)
 
 
 def morgan_counts(smiles: Iterable[str]) -> Array:

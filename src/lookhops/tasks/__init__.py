@@ -45,10 +45,7 @@ _BY_WORDS = {kind.words: kind for kind in KINDS}
 
 
 def task_of(
-    graphs: Graphs,
-    class_weights: bool = False,
-    loss: str = "mse",
-    threshold: str | None = None,
+    graphs: Graphs, class_weights: bool = False, loss: str = "mse", threshold: str | None = None
 ) -> Task:
     """What these graphs ask, from the targets that they carry.
 

@@ -183,9 +183,9 @@ def calibration_curve(
     traces = [series("lines", [0, 100], [0, 100], name="perfect", line=DIAGONAL)]
     rows, lowest = [], 1.0
     for name, confidence, shade, dash, symbol in curves:
-        place = np.minimum((confidence * DRAWN_BINS).astype(int), DRAWN_BINS - 1)
-        sums = (np.bincount(place, of, DRAWN_BINS) for of in (None, confidence, hit))
-        count, sure, right = (each[np.unique(place)] for each in sums)
+        in_bin = np.minimum((confidence * DRAWN_BINS).astype(int), DRAWN_BINS - 1)
+        sums = (np.bincount(in_bin, of, DRAWN_BINS) for of in (None, confidence, hit))
+        count, sure, right = (each[np.unique(in_bin)] for each in sums)
         sure, right = sure / count, right / count
         lowest = min(lowest, sure.min())
         traces.append(
@@ -229,12 +229,7 @@ def calibration_curve(
 
 
 def number_charts(
-    measured: Array,
-    predicted: Array,
-    ids: Sequence[str],
-    nodes: Array | None,
-    name: str,
-    n: str,
+    measured: Array, predicted: Array, ids: Sequence[str], nodes: Array | None, name: str, n: str
 ) -> list[Chart]:
     """All charts of a number.
 
@@ -345,6 +340,6 @@ def _error_by_size(error: Array, nodes: Array, n: str) -> Chart:
 def _parts(values: Array) -> Iterator[Array]:
     """Numbers of the graphs in at most so many parts by a value, equal values together."""
     edges = np.unique(np.quantile(values, np.linspace(0, 1, PARTS + 1)[1:-1]))
-    place = np.searchsorted(edges, values, side="left")
-    for number in np.unique(place):
-        yield np.flatnonzero(place == number)
+    part = np.searchsorted(edges, values, side="left")
+    for number in np.unique(part):
+        yield np.flatnonzero(part == number)

@@ -291,14 +291,8 @@ class Classification(TargetTask):
     def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """``majority``: the share of the class that is commonest in the training part."""
         known = target[self.known(target)]
-        right = known == self._commonest(train_target)
-        return {"majority": float(right.double().mean()) if len(known) else None}
-
-    def _commonest(self, target: Tensor) -> int:
-        return int(target[self.known(target)].mode().values)
-
-    def commonest_label(self, target: Tensor) -> str:
-        return self.class_names[self._commonest(target)]
+        commonest = self.class_names.index(str(self.commonest_label(train_target)))
+        return {"majority": float((known == commonest).double().mean()) if len(known) else None}
 
     def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor | None:
         """The number of the class that is commonest in all training parts together."""

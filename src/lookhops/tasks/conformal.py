@@ -58,9 +58,9 @@ def class_quantiles(scores: Array, classes: int, coverage: float = COVERAGE) -> 
     together = min(conformal_quantile(scores[:, 0], coverage), 1.0)
     found = []
     for c in range(classes):
-        own = scores[scores[:, 1] == c, 0]
-        reach = conformal_quantile(own, coverage)
-        found.append(reach if reach < inf else max(together, own.max(initial=0)))
+        of_class = scores[scores[:, 1] == c, 0]
+        reach = conformal_quantile(of_class, coverage)
+        found.append(reach if reach < inf else max(together, of_class.max(initial=0)))
     return [*found, together]
 
 
@@ -97,9 +97,9 @@ def class_sets(p: Array, scores: Sequence[Array], coverage: float = COVERAGE) ->
 
     together = _among_smallest(p, [one if one.ndim == 1 else one[:, 0] for one in scores], coverage)
     for c in range(p.shape[-1]) if scores[0].ndim > 1 else ():
-        own = [one[one[:, 1] == c, 0] for one in scores]
-        enough = (1 - coverage) * (1 + sum(map(len, own))) > 1 - 1e-9
-        reached = _among_smallest(p[..., c], own, coverage, least=1)
+        of_class = [one[one[:, 1] == c, 0] for one in scores]
+        enough = (1 - coverage) * (1 + sum(map(len, of_class))) > 1 - 1e-9
+        reached = _among_smallest(p[..., c], of_class, coverage, least=1)
         together[:, c] = reached if enough else reached | together[:, c]
     likeliest = p.mean(0).argmax(-1)
     together[np.arange(len(together)), likeliest] = True
@@ -107,12 +107,12 @@ def class_sets(p: Array, scores: Sequence[Array], coverage: float = COVERAGE) ->
 
 
 def _among_smallest(
-    p: Array, known: Sequence[Array], coverage: float, least: float = 0
+    p: Array, scores: Sequence[Array], coverage: float, least: float = 0
 ) -> NDArray[np.bool_]:
-    """Whether :math:`1 - p` is among the smallest of known scores, of the shape of a model's p."""
-    alike, limit = np.ones_like(p[0]), max((1 - coverage) * (1 + sum(map(len, known))), least)
-    for own, each in zip(p, known, strict=True):
-        alike += len(each) - np.searchsorted(np.sort(each), 1 - own, side="left")
+    """Whether :math:`1 - p` is among the smallest scores, of the shape of a model's p."""
+    alike, limit = np.ones_like(p[0]), max((1 - coverage) * (1 + sum(map(len, scores))), least)
+    for of_model, each in zip(p, scores, strict=True):
+        alike += len(each) - np.searchsorted(np.sort(each), 1 - of_model, side="left")
     return np.asarray(alike > limit + 1e-9)
 
 
@@ -161,9 +161,9 @@ def number_intervals(
     for start in range(0, len(ends), rows):
         part = answers[:, start : start + rows, None]
         wide = scales[:, start : start + rows, None]
-        triples = list(zip(part, wide, residuals, strict=True))
-        below = np.concatenate([own - scale * known for own, scale, known in triples], 1)
-        above = np.concatenate([own + scale * known for own, scale, known in triples], 1)
+        reaches = [scale * residual for scale, residual in zip(wide, residuals, strict=True)]
+        below = np.concatenate([mu - reach for mu, reach in zip(part, reaches, strict=True)], 1)
+        above = np.concatenate([mu + reach for mu, reach in zip(part, reaches, strict=True)], 1)
         # By symmetry the upper end is as far from the top as the lower one from the bottom.
         ends[start : start + rows, 0] = np.partition(below, low - 1)[:, low - 1]
         ends[start : start + rows, 1] = np.partition(above, count - low)[:, count - low]

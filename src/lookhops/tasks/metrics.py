@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import floor, inf, log10
 
@@ -148,14 +148,14 @@ def choose_threshold(p: Array, y: Array, threshold: str) -> float:
     if len(np.unique(y)) < 2:
         return 0.5
     values = np.unique(np.concatenate(([0, 1], p)))
-    places = np.append((values[1:] + values[:-1]) / 2, 0.5)
+    tried = np.append((values[1:] + values[:-1]) / 2, 0.5)
     best, chosen = -1.0, 0.5
-    for place in sorted(places.tolist(), key=lambda place: abs(place - 0.5)):
-        matrix = confusion_matrix(y, (p >= place).astype(np.int64), 2)
+    for cut in sorted(tried.tolist(), key=lambda cut: abs(cut - 0.5)):
+        matrix = confusion_matrix(y, (p >= cut).astype(np.int64), 2)
         by_f1 = threshold == "f1"
         value = two_class_rates(matrix)["f1"] if by_f1 else rates(matrix)["balanced_accuracy"]
         if value > best + 1e-12:
-            best, chosen = float(value), place
+            best, chosen = float(value), cut
     return chosen
 
 
@@ -205,16 +205,28 @@ def _area(score: Array, positive: Array, negative: Array) -> float | None:
     return float((above * (below.cumsum() - below / 2)).sum() / pairs)
 
 
-def bootstrap_auroc(p: Array, y: Array, resamples: int = RESAMPLES, seed: int = 0) -> Array:
+def bootstrap_auroc(p: Array, y: Array, resamples: int = RESAMPLES) -> Array:
     """AUROC of resampled rows, shape (resamples); NaN where a resample has none."""
-    generator = np.random.default_rng(seed)
-    n = len(y)
-    drawn = np.full(resamples, np.nan)
-    for i in range(resamples):
-        weight = np.bincount(generator.integers(n, size=n), minlength=n)
-        area = auroc(p, y, weight)
-        drawn[i] = np.nan if area is None else area
-    return drawn
+    weights = (np.bincount(rows, minlength=len(y)) for rows in _resamples(len(y), resamples))
+    areas = (auroc(p, y, weight) for weight in weights)
+    return np.array([np.nan if area is None else area for area in areas])
+
+
+def bootstrap_means(values: Mapping[str, Array], resamples: int = RESAMPLES) -> dict[str, Array]:
+    """The mean of each array over resampled rows, each of shape (resamples)."""
+    count = len(next(iter(values.values())))
+    if not count:
+        return {name: np.full(resamples, np.nan) for name in values}
+    drawn = [
+        [each[rows].mean() for each in values.values()] for rows in _resamples(count, resamples)
+    ]
+    return dict(zip(values, np.array(drawn).T, strict=True))
+
+
+def _resamples(count: int, resamples: int) -> Iterator[Array]:
+    """Rows drawn with replacement, as many as there are."""
+    generator = np.random.default_rng(0)
+    return (generator.integers(count, size=count) for _ in range(resamples))
 
 
 def interval(draws: Array) -> list[float] | None:
@@ -226,8 +238,8 @@ def interval(draws: Array) -> list[float] | None:
     known = draws[np.isfinite(draws)]
     if not known.size:
         return None
-    rest = (1 - CONFIDENCE) / 2
-    low, high = (float(value) for value in np.quantile(known, (rest, 1 - rest)))
+    tail = (1 - CONFIDENCE) / 2
+    low, high = (float(value) for value in np.quantile(known, (tail, 1 - tail)))
     return [low, high] if high - low > ROUNDING * max(abs(low), abs(high)) else None
 
 
@@ -269,19 +281,6 @@ def number_errors(answer: Array, y: Array) -> dict[str, float | None]:
     }
 
 
-def bootstrap_means(
-    values: Mapping[str, Array], resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Array]:
-    """The mean of each array over resampled rows, each of shape (resamples)."""
-    generator, n = np.random.default_rng(seed), len(next(iter(values.values())))
-    drawn = {name: np.full(resamples, np.nan) for name in values}
-    for i in range(resamples if n else 0):
-        rows = generator.integers(n, size=n)
-        for name, each in values.items():
-            drawn[name][i] = each[rows].mean()
-    return drawn
-
-
 # -------------------------------------------------------------------- calibration
 
 
@@ -291,8 +290,8 @@ def calibration_error(p: Array, y: Array, bins: int = BINS) -> float:
     Rows fall into ``bins`` bins of equal width by the probability of their likeliest class.
     """
     confidence, hit = p.max(1), p.argmax(1) == y
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gap = np.bincount(place, hit - confidence, minlength=bins)
+    in_bin = np.minimum((confidence * bins).astype(int), bins - 1)
+    gap = np.bincount(in_bin, hit - confidence, minlength=bins)
     return float(np.abs(gap).sum() / len(y))
 
 

@@ -94,11 +94,7 @@ class OneNumber(TargetTask):
         return self._mean(output, y, real, self.loss_of)
 
     def _mean(
-        self,
-        output: Tensor,
-        y: Tensor,
-        real: Maybe,
-        loss: Callable[[Tensor, Tensor], Tensor],
+        self, output: Tensor, y: Tensor, real: Maybe, loss: Callable[[Tensor, Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Mean of a loss over the graphs whose number is known, and how many there are."""
         weight = weights(self.known(y), real, output.dtype)

@@ -88,12 +88,7 @@ class Task(ABC):
 
     @abstractmethod
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
-        """What the training part lacks to learn from, in words; none where it has all.
-
-        Args:
-            target: Of all graphs.
-            train: Numbers of the training graphs.
-        """
+        """What the training graphs, given by their numbers, lack to learn from; none or words."""
 
     @abstractmethod
     def fit(self, train_target: Tensor) -> Tensor | None:
@@ -231,12 +226,7 @@ class Task(ABC):
 
     @abstractmethod
     def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
-        """What an answer that looks at no graph gets: the commonest class, the mean.
-
-        Args:
-            train_target: Targets of the training part, which gives the answer.
-            target: Those that it is measured on.
-        """
+        """What the commonest class, or the mean, of the training part gets on other targets."""
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Bootstrap draws, shape (resamples), of the metrics that are given with an interval."""
@@ -312,13 +302,7 @@ class TargetTask(Task):
 
     @abstractmethod
     def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
-        """What is answered, for a model card.
-
-        Args:
-            name: Of the target; nothing where it is the only one.
-            code: How names are written.
-            most: More names than this are counted, not listed.
-        """
+        """What is answered, for a model card: ``code`` writes names, at most so many are listed."""
 
     # ---------------------------------------------------------------- new graphs
 
@@ -384,25 +368,21 @@ class TargetTask(Task):
             commonest: What :meth:`commonest_label` said of all training parts.
         """
 
-    def commonest_label(self, target: Tensor) -> str | None:
-        """The label that most of these graphs have, if that is the typical answer."""
-        return None
-
     def count_labels(self, target: Tensor) -> dict[str, int]:
-        """How many graphs have each label, where there is a metric over labels."""
+        """How many graphs have each label; nothing of numbers."""
         return {}
+
+    def commonest_label(self, target: Tensor) -> str | None:
+        """The label that most of these graphs have; none of numbers."""
+        counts = self.count_labels(target)
+        return max(counts, key=counts.__getitem__, default=None)
 
     @abstractmethod
     def agreement(self, answers: Any, labels: Mapping[int, str]) -> tuple[float, int]:
-        """How well answers agree with labels, to be added up: :meth:`agreement_in_words` says it.
+        """How well answers agree with labels of graphs: a sum, and the number of graphs.
 
-        Args:
-            answers: The answers.
-            labels: Of some of the graphs, by their numbers; ``ValueError`` where one is of
-                something else.
-
-        Returns:
-            A sum over the graphs, and how many there are.
+        Both may be added up; :meth:`agreement_in_words` says them. ``ValueError`` where a label is
+        of something else.
         """
 
     @abstractmethod
@@ -437,11 +417,8 @@ class TargetTask(Task):
     ) -> dict[str, Array]:
         """Bootstrap draws, shape (resamples), of metrics that :meth:`resampled` does not give.
 
-        Args:
-            truth: The truth of one seed's test graphs, all known, shape (n).
-            values: Its answers to them, shape (n, channels).
-            calibration: Its calibration.
-            generator: Draws.
+        They are of one seed's test graphs with a known ``truth``, shape (n), and of its answers to
+        them, shape (n, channels).
         """
         return {}
 
@@ -465,7 +442,7 @@ class Head(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What to call the target in any case."""
+        """The name of the target, or of what is asked for."""
         return self.name or self.task.name
 
     def target(self, target: Tensor) -> Tensor:
