@@ -173,7 +173,7 @@ def test_the_state_of_a_finished_run_is_shown_again(lookhops, tmp_path):
         (["--seeds", "a"], "Seeds are a count or numbers"),
         (["--ratio", "1.5"], "the fraction that is kept"),
         (["--lr", "0"], "learning rate must be above 0"),
-        (["--precision", "int8"], "precision is one of"),
+        (["--precision", "int8"], "precision"),
         (["--device", "abacus"], "no device 'abacus'"),
         (["--task-size", "5"], "too few"),
         (["--splits", "nowhere.json"], "nowhere.json: no such file"),

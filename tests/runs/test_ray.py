@@ -14,7 +14,7 @@ from lookhops.core.options import Architecture, Classical
 from lookhops.learners import parse_model
 from lookhops.models import Predictor
 from lookhops.models.folder import load_model
-from lookhops.models.ray import RayAnswers, train_on_ray
+from lookhops.models.ray import answered, train_on_ray
 from lookhops.runs.executor import run_plan
 from lookhops.runs.plan import Cell
 from lookhops.runs.ray import Ray
@@ -105,8 +105,9 @@ def test_workers_train_one_model_as_one_process_does(model):
 
 def test_workers_answer_a_stream_in_its_order(model):
     graphs, *_, folder, _ = model
-    answers = RayAnswers(GraphStream(graphs), folder, "cpu", {"coverage": 0.9}, workers=2)
-    found = [(len(part.graphs), answers.answer(part)) for part in answers.parts(25)]
+    parts = GraphStream(graphs).parts(25)
+    answers = answered(parts, folder, "cpu", {"coverage": 0.9}, workers=2)
+    found = [(len(part.graphs), answer) for part, answer in answers]
     here = Predictor(folder, "cpu").predict(graphs)
     assert [size for size, _ in found] == [25, 25, 10]
     given = np.concatenate([own.probabilities for _, own in found])

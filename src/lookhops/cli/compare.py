@@ -25,10 +25,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import changing
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
     from lookhops.runs.compare import Comparison
     from lookhops.runs.fair import Contest
-    from lookhops.runs.store import Store
 
 STORE = "comparison.sqlite"
 #: Splits that are drawn where the user does not say how many.
@@ -86,7 +84,13 @@ def compare(
 
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
-    path = _store_path(store, output, options)
+    if output is not None:
+        check_folder(output)  # what cannot be written says so before anything is trained
+    path = store or (output or Path()) / STORE
+    if options.time_limit == 0 and not path.exists():
+        raise LookHopsError(
+            f"{path}: there is no such store, and with --time-limit 0 none is made."
+        )
     training = named_protocol(protocol, training, splitting.splits is not None, members)
     graphs, plan = splitting.plan(source, graphs, training, seeds, reading, SEEDS)
     contest = Contest.of(graphs, parse_models(models), plan, parse_grid(grid), protocol)
@@ -101,22 +105,11 @@ def compare(
     left.tell()
 
 
-def _store_path(store: Path | None, output: Path | None, options: Runner) -> Path:
-    """Where finished runs are kept; what cannot be written says so before anything is trained."""
-    if output is not None:
-        check_folder(output)
-    path = store or (output or Path()) / STORE
-    if options.time_limit == 0 and not path.exists():
-        raise LookHopsError(
-            f"{path}: there is no such store, and with --time-limit 0 none is made."
-        )
-    return path
-
-
 def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
     """Train what is missing; the comparison, and what is left."""
     from lookhops.runs.compare import comparison
     from lookhops.runs.store import Store
+    from lookhops.sources.counts import graph_counts
 
     graphs, left = contest.graphs, list[Left]()
     options.check()
@@ -124,20 +117,14 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
         print_line(f"recommended is {contest.recommended}", err)
     tell_remarks(graphs, contest.plan)
     with Store(path) as store:
-        _keep_notes(store, graphs)
+        # What a report says besides: the graphs' counts and the command.
+        where = (graphs.name, graphs.fingerprint)
+        store.note(*where, "graphs", lambda: graph_counts(graphs))
+        store.note(*where, f"command {command_line()}", command_line)
         found = contest.run(lambda cells: left.append(run_plan(cells, store, options)), store)
     sentences = [sentence for one in left for sentence in one.said]
     result = comparison(graphs.name, found, contest.about())
     return result, Left(sentences, any(one.failed for one in left))
-
-
-def _keep_notes(store: Store, graphs: Graphs) -> None:
-    """Keep with the runs what a report says besides: the graphs' counts and the command."""
-    from lookhops.sources.counts import graph_counts
-
-    where = (graphs.name, graphs.fingerprint)
-    store.note(*where, "graphs", lambda: graph_counts(graphs))
-    store.note(*where, f"command {command_line()}", command_line)
 
 
 def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:

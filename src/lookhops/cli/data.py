@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -89,6 +89,7 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     Undirected edges are pairs of joined nodes. The paper's column of average edges is edges per
     node, although its caption says per graph; both are here.
     """
+    from lookhops.graphs.indexing import pair_keys
     from lookhops.sources.counts import molecule_counts
 
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
@@ -96,12 +97,18 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     balance = []
     if graphs.y is not None and graphs.num_classes:
         balance = graphs.y[graphs.y >= 0].bincount(minlength=graphs.num_classes).tolist()
+    # Beyond the first between the same two nodes, in the same direction if edges have one.
+    if graphs.is_undirected:
+        parallel = (graphs.num_edges + int((graphs.source == graphs.target).sum())) // 2 - edges
+    else:
+        distinct = pair_keys(graphs.source, graphs.target, nodes).unique().numel()
+        parallel = graphs.num_edges - distinct
     return {
         "name": graphs.name,
         "graphs": count,
         "nodes": nodes,
         "undirected_edges": edges,
-        "parallel_edges": _parallel_edges(graphs),
+        "parallel_edges": parallel,
         "directed": not graphs.is_undirected,
         "nodes_per_graph": nodes / count if count else 0.0,
         "smallest_graph": int(sizes.min()) if count else 0,
@@ -122,17 +129,6 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "molecules": molecule_counts(graphs),
         "fingerprint": graphs.fingerprint,
     }
-
-
-def _parallel_edges(graphs: Graphs) -> int:
-    """Edges beyond the first between the same two nodes, in the same direction if they have one."""
-    from lookhops.graphs.indexing import pair_keys
-
-    if not graphs.is_undirected:
-        distinct = pair_keys(graphs.source, graphs.target, graphs.num_nodes).unique().numel()
-        return graphs.num_edges - distinct
-    loops = int((graphs.source == graphs.target).sum())
-    return (graphs.num_edges + loops) // 2 - graphs.num_undirected_edges
 
 
 def _targets(graphs: Graphs) -> list[dict[str, Any]]:
@@ -169,6 +165,10 @@ def _target_rows(targets: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, s
 
 
 def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
+    from lookhops.sources.rdkit.descriptors import in_words
+
+    names = in_words([*about["graph_numbers"], *about["graph_labels"]])
+    whole = ("graph features", f"{about['graph_features']:,}", escape(names))
     directed = f"of {graphs.num_edges:,} directed ones" if about["directed"] else ""
     sizes = f"from {about['smallest_graph']:,} to {about['largest_graph']:,}"
     more = about["parallel_edges"]
@@ -184,7 +184,7 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
         *_name_rows(about, "node"),
         ("edge features", f"{about['edge_features']:,}"),
         *_name_rows(about, "edge"),
-        *_graph_rows(graphs),
+        *([whole, *_name_rows(about, "graph", numbers=False)] if about["graph_features"] else ()),
         *_target_rows(about["targets"]),
     ]
     if found := about["molecules"]:
@@ -219,26 +219,17 @@ def _column_names(owner: str, features: Features) -> dict[str, Any]:
     }
 
 
-def _name_rows(about: dict[str, Any], owner: str) -> list[tuple[str, str, str]]:
+def _name_rows(
+    about: dict[str, Any], owner: str, numbers: bool = True
+) -> Iterator[tuple[str, str, str]]:
     """One row for the numbers, one for each label with its values."""
-    numbers, labels = about[f"{owner}_numbers"], about[f"{owner}_labels"]
-    rows = [("  numbers", f"{len(numbers):,}", _some(numbers))] if numbers else []
-    rows += [(f"  {escape(name)}", f"{len(v):,}", _some(v)) for name, v in labels.items()]
-    return rows
+    shown = {"numbers": about[f"{owner}_numbers"]} if numbers else {}
+    for name, values in (*shown.items(), *about[f"{owner}_labels"].items()):
+        if values or name != "numbers":
+            yield f"  {escape(name)}", f"{len(values):,}", _shortened(values)
 
 
-def _graph_rows(graphs: Graphs) -> list[tuple[str, str, str]]:
-    """What is known of whole graphs: a row, and one for each label with its values."""
-    from lookhops.sources.rdkit.descriptors import in_words
-
-    names = graphs.whole.names
-    labels = zip(names.labels, names.values, strict=True)
-    rows = [("graph features", f"{names.width:,}", escape(in_words(names.features)))]
-    rows += [(f"  {escape(name)}", f"{len(v):,}", _some(v)) for name, v in labels]
-    return rows if names.features else []
-
-
-def _some(names: Sequence[str]) -> str:
+def _shortened(names: Sequence[str]) -> str:
     """The names, or the first of them and the last where they are many."""
     if len(names) > SHOWN:
         names = [*names[: SHOWN - 2], "...", names[-1]]

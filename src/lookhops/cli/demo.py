@@ -15,6 +15,7 @@ from rich.table import Table
 from lookhops.cli.explain import shared, with_pictures
 from lookhops.cli.shared.parameters import with_options
 from lookhops.cli.shared.printing import command_line, grid, out, print_line, write_page
+from lookhops.cli.shared.running import epoch_display
 from lookhops.core.files import write_json
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol, parse_seeds
 from lookhops.core.words import MINUS, NONE, between, counted, duration
@@ -22,7 +23,6 @@ from lookhops.core.words import MINUS, NONE, between, counted, duration
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.models import Predictions
-    from lookhops.neighbourhoods import HopInformation
 
 # Well-known molecules that the bundled set does not have.
 MOLECULES = {
@@ -35,8 +35,8 @@ MOLECULES = {
 EPOCHS, PATIENCE, BATCH_SIZE = 40, 10, 64
 #: Where the model of numbers is, beside the models of classes.
 NUMBERS = "numbers"
-#: Metrics that the tables have no room for.
-NO_ROOM = ("majority", "balanced_accuracy", "rmse", "mean_rmse", "spearman")
+#: Metrics that the tables leave out.
+LEFT_OUT = ("majority", "balanced_accuracy", "rmse", "mean_rmse", "spearman")
 NEXT = """\
   lookhops look YOURS.csv
   lookhops train YOURS.csv --k auto -o model
@@ -59,7 +59,9 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         epochs: Most epochs of a run.
     """
     from lookhops.models import Predictor
+    from lookhops.models.folder import INFORMATION
     from lookhops.neighbourhoods import look
+    from lookhops.report.build import report_on
     from lookhops.sources.loading import load
     from lookhops.sources.molecules import from_smiles
 
@@ -69,7 +71,9 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     graphs = load("solubility")
     _heading(1, f"Look: how many hops matter in {len(graphs):,} molecules and their solubility?")
     found = look(graphs)
-    out.print(_gains(found))
+    gains = ("information gain", *(f"{gain:.3f}" for gain in found.gain))
+    lost = ("lost beyond k", *(f"{100 * share:.1f}%" for share in found.lost(found.k)))
+    out.print(grid([gains, lost], ("hops k", *(f"{k}" for k in found.k))))
     out.print(found.sentence())
 
     of_each = counted(seeds, "seed")
@@ -100,7 +104,10 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         print_line(f"  {output / 'pictures' / record['picture']}")
 
     _heading(6, "Report: all of it on one page, to look at and to send")
-    _report(output, graphs, found)
+    write_json(output / INFORMATION, found.to_dict())  # for later reports too
+    command = shlex.join(["lookhops", "report", str(output), "--data", "solubility"])
+    made = report_on(output, graphs, [("Make this page", command)])
+    write_page(made, output / "report.html")
 
     _heading(7, f"Done in {time.perf_counter() - start:.0f} s. What to type next:")
     print_line(NEXT.format(shlex.quote(str(output / "lookhops"))))
@@ -108,14 +115,6 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
 
 def _heading(number: int, text: str) -> None:
     out.print(f"\n[bold cyan]{number}[/]  [bold]{escape(text)}[/]")
-
-
-def _gains(found: HopInformation) -> Table:
-    rows = [
-        ("information gain", *(f"{gain:.3f}" for gain in found.gain)),
-        ("lost beyond k", *(f"{100 * share:.1f}%" for share in found.lost(found.k))),
-    ]
-    return grid(rows, ("hops k", *(f"{k}" for k in found.k)))
 
 
 def _answers(classes: Predictions, numbers: Predictions) -> Table:
@@ -136,7 +135,6 @@ def _train(
     name: str, network: Architecture, folder: Path, protocol: Protocol, graphs: Graphs
 ) -> dict[str, Any]:
     """Train a model into a folder, its seeds side by side; what ``config.json`` holds."""
-    from lookhops.cli.shared.running import epoch_display
     from lookhops.models import train_into
     from lookhops.models.saving import Provenance
 
@@ -151,7 +149,7 @@ def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:
     from lookhops.tasks import task_of
 
     metrics = [m for m in task_of(graphs).metrics if m.shown and not m.about_calibration]
-    metrics = [m for m in metrics if m.name not in NO_ROOM]
+    metrics = [m for m in metrics if m.name not in LEFT_OUT]
     rows = []
     for name, config in trained.items():
         summary = config["metrics"]["summary"]
@@ -162,14 +160,3 @@ def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:
     test = "test, %" if metrics[0].share else "test"
     titles = (metric.title.rpartition(", ")[2] for metric in metrics)
     return grid(rows, (test, *titles, "parameters", "epoch"))
-
-
-def _report(output: Path, graphs: Graphs, found: HopInformation) -> None:
-    """Keep the hop information, for later reports too, and write the page."""
-    from lookhops.models.folder import INFORMATION
-    from lookhops.report.build import report_on
-
-    write_json(output / INFORMATION, found.to_dict())
-    command = shlex.join(["lookhops", "report", str(output), "--data", "solubility"])
-    made = report_on(output, graphs, [("Make this page", command)])
-    write_page(made, output / "report.html")

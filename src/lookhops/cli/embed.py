@@ -13,6 +13,7 @@ from lookhops.cli.shared.reading import Input, Model, Reading
 from lookhops.cli.shared.streaming import (
     Streaming,
     check_output,
+    compute,
     growing,
     opened,
     work_through,
@@ -71,8 +72,10 @@ def embed(
         config = predictor.checkpoint.config
         made_by = [config["weights_sha256"], seed, bits, source, stream.head]
         with growing(output, stream, made_by, streaming.resume) as file:
-            vectors, here = predictor.embed, predictor.device
-            work_through(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
+            computed = compute(
+                stream, predictor.device, lambda part: predictor.embed(part.graphs, seed, bits)
+            )
+            work_through(stream, computed, write)
         print_line(f"{output}: {counted(file.rows, 'row')}", err)
         if not predictor.models[seed].convs and not bits:
             warn("the model has no layers to read out, and no bits were asked for")

@@ -89,40 +89,63 @@ def explain(
     predictor = Predictor(model, device)
     graphs = reading.load_input(source, predictor.checkpoint.reading)
     if view is View.neighbourhoods:
-        _speak(predictor, graphs, of_target, output, pictures, as_json)
-        return
-    explained: Iterator[Attribution | Explanation] = explain_kept(predictor, graphs, of_seed)
-    if view is View.shares:
-        drawn = output is not None and pictures
-        explained = shared(predictor, graphs, of_target, of_seed, drawn)
-    about = {"model": str(model), "view": view.value, **_seed(predictor, view, of_seed)}
-    content = _explain(explained, graphs, about, output, pictures)
+        rows = _neighbourhoods(predictor, graphs, of_target, output, pictures)
+        name, drawn = "neighbourhoods.csv", len(rows)
+        content: dict[str, Any] = {"model": str(model), "neighbourhoods": rows}
+    else:
+        found: Iterator[Attribution | Explanation] = explain_kept(predictor, graphs, of_seed)
+        if view is View.shares:
+            is_drawn = output is not None and pictures
+            found = shared(predictor, graphs, of_target, of_seed, is_drawn)
+        name, drawn = "explanations.json", len(graphs)
+        content = {"model": str(model), "view": view.value, **_seed(predictor, view, of_seed)}
+        _explain(found, graphs, content, output, pictures)
     if as_json:
         print_json(content)
     else:
-        _say_written(output, "explanations.json", len(graphs) if pictures else 0)
-
-
-def _say_written(folder: Path | None, name: str, pictures: int) -> None:
-    drawn = f" and {counted(pictures, 'picture')}" if pictures else ""
-    print_line(f"{folder}: {name}{drawn}")
+        more = f" and {counted(drawn, 'picture')}" if drawn and pictures else ""
+        print_line(f"{output}: {name}{more}")
 
 
 def _explain(
-    explained: Iterable[Any], graphs: Graphs, about: dict[str, Any], output: Path | None, draw: bool
-) -> dict[str, Any]:
-    """Explain and write; what explanations.json holds."""
+    found: Iterable[Any], graphs: Graphs, content: dict[str, Any], output: Path | None, draw: bool
+) -> None:
+    """Add each graph's explanation to the content of explanations.json, and write it."""
     from lookhops.graphs import in_input_order
 
-    folder = changing(output) if output else nullcontext()
-    with warnings_as_lines(), progress_bar() as bar, folder as new:
-        found = bar.track(explained, len(graphs), description="explaining")
-        records = list(with_pictures(found, new if draw else None))
+    changed = changing(output) if output else nullcontext()
+    with warnings_as_lines(), progress_bar() as bar, changed as folder:
+        found = bar.track(found, len(graphs), description="explaining")
+        records = list(with_pictures(found, folder if draw else None))
         skipped = [row.record() for row in graphs.skipped]
-        content = about | {"graphs": in_input_order(records, skipped, graphs.skipped)}
-        if new is not None:
-            write_text(new / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")
-    return content
+        content["graphs"] = in_input_order(records, skipped, graphs.skipped)
+        if folder is not None:
+            text = json.dumps(content, ensure_ascii=False) + "\n"
+            write_text(folder / "explanations.json", text)
+
+
+def _neighbourhoods(
+    predictor: Predictor, graphs: Graphs, target: str | None, output: Path | None, draw: bool
+) -> list[dict[str, Any]]:
+    """The neighbourhoods with most weight, written as a table and a picture of each."""
+    from lookhops.core.tables import to_csv
+    from lookhops.explain.neighbourhoods import top_neighbourhoods
+
+    with warnings_as_lines():
+        by_side = top_neighbourhoods(predictor, graphs, target)
+    rows: list[dict[str, Any]] = []
+    taken: set[str] = set()
+    with changing(output) if output else nullcontext() as folder:
+        for side, found in by_side.items():
+            for place, one in enumerate(found, 1):
+                rows.append({"place": place, **one.record()})
+                if folder is not None and draw:
+                    rows[-1]["picture"] = _new_name(f"{side}-{place:02d}", taken)
+                    write_text(folder / rows[-1]["picture"], one.picture())
+        if folder is not None:
+            cells = [{**row, "examples": " | ".join(row["examples"])} for row in rows]
+            write_text(folder / "neighbourhoods.csv", to_csv(cells))
+    return rows
 
 
 def shared(
@@ -147,38 +170,6 @@ def shared(
     every = list(pieces())
     limit = common_limit(every)
     yield from (replace(one, limit=limit) for one in every)
-
-
-def _speak(
-    predictor: Predictor,
-    graphs: Graphs,
-    target: str | None,
-    output: Path | None,
-    pictures: bool,
-    as_json: bool,
-) -> None:
-    """The neighbourhoods with most weight: a table, and a picture of each."""
-    from lookhops.core.tables import to_csv
-    from lookhops.explain.neighbourhoods import top_neighbourhoods
-
-    with warnings_as_lines():
-        every = top_neighbourhoods(predictor, graphs, target)
-    rows: list[dict[str, Any]] = []
-    taken: set[str] = set()
-    with changing(output) if output else nullcontext() as new:
-        for side, found in every.items():
-            for place, one in enumerate(found, 1):
-                rows.append({"place": place, **one.record()})
-                if new is not None and pictures:
-                    rows[-1]["picture"] = _new_name(f"{side}-{place:02d}", taken)
-                    write_text(new / rows[-1]["picture"], one.picture())
-        if new is not None:
-            cells = [{**row, "examples": " | ".join(row["examples"])} for row in rows]
-            write_text(new / "neighbourhoods.csv", to_csv(cells))
-    if as_json:
-        print_json({"model": str(predictor.checkpoint.folder), "neighbourhoods": rows})
-    else:
-        _say_written(output, "neighbourhoods.csv", len(rows) if pictures else 0)
 
 
 def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:

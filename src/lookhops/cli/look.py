@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,12 @@ def look(
         seeds: Splits for these predictions: a count or a list.
         plot: Draw it to a file: .png .svg .pdf or .html.
     """
+    from lookhops.core.pictures import save
+    from lookhops.graphs.targets import one_target_each
     from lookhops.neighbourhoods import look as measure
+    from lookhops.neighbourhoods import look_labels
+    from lookhops.neighbourhoods.labels import why_not
+    from lookhops.report.page import write_report
 
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
@@ -81,34 +85,29 @@ def look(
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
-        labelled, reasons = _look_labels(graphs, max_hops, seeds, progress) if labels else ([], [])
+        # How well hops predict each target, and of the others why they cannot.
+        reasons = {one: why_not(one) for one in one_target_each(graphs)} if labels else {}
+        labelled = [
+            look_labels(one, max_hops, seeds, progress) for one in reasons if not reasons[one]
+        ]
     each = [one.to_dict() for one in labelled]
     everything = {**found.to_dict(), "labels": (each[0] if len(each) == 1 else each) or None}
     if plot is not None:
-        _draw(found, plot, _page(everything, graphs) if plot.suffix.lower() == ".html" else None)
+        if plot.suffix.lower() == ".html":  # with its interactive charts
+            write_report(_page(everything, graphs), plot)
+        else:
+            save(found.plot(), plot)
+        print_line(f"drawn to {plot}", err)
     if as_json:
         print_json(everything)
     else:
         _print(found)
         for one in labelled:
             _print_labels(one)
-        for reason in reasons:
+        for reason in filter(None, reasons.values()):
             out.print(f"\n{escape(reason)}", width=80)
     if report is not None:
         write_page(_page(everything, graphs), report, quiet=as_json)
-
-
-def _look_labels(
-    graphs: Graphs, max_hops: int, seeds: str, progress: Callable[[str, float], None]
-) -> tuple[list[LabelInformation], list[str]]:
-    """How well hops predict each target, and of the others why they cannot."""
-    from lookhops.graphs.targets import one_target_each
-    from lookhops.neighbourhoods import look_labels
-    from lookhops.neighbourhoods.labels import why_not
-
-    reasons = {one: why_not(one) for one in one_target_each(graphs)}
-    found = [look_labels(one, max_hops, seeds, progress) for one in reasons if not reasons[one]]
-    return found, [reason for reason in reasons.values() if reason]
 
 
 def _page(found: dict[str, Any], graphs: Graphs) -> Report:
@@ -116,19 +115,6 @@ def _page(found: dict[str, Any], graphs: Graphs) -> Report:
     from lookhops.sources.counts import graph_counts
 
     return look_report(found, graph_counts(graphs), [("Measure", command_line())])
-
-
-def _draw(found: HopInformation, path: Path, page: Report | None) -> None:
-    """Draw a picture, or write the page with its interactive charts."""
-    from lookhops.core.pictures import save
-
-    if page is not None:
-        from lookhops.report.page import write_report
-
-        write_report(page, path)
-    else:
-        save(found.plot(), path)
-    print_line(f"drawn to {path}", err)
 
 
 def _print(found: HopInformation) -> None:
@@ -192,7 +178,15 @@ def _classes(found: HopInformation) -> Table:
     enough = ["-" if one.suggested_k is None else f"k = {one.suggested_k}" for one in each]
     if len(each) <= SIDE_BY_SIDE:
         titles = (f"class {name} ({one.graphs:,})" for name, one in zip(names, each, strict=True))
-        rows = [(str(k), *(_gain(one, i) for one in each)) for i, k in enumerate(found.k)]
+        rows = []
+        for i, k in enumerate(found.k):
+            written = [
+                f"{one.gain[i]:.4f}"
+                if one.gain_interval is None
+                else "{:.3f} ({:.3f} to {:.3f})".format(one.gain[i], *one.gain_interval[i])
+                for one in each
+            ]
+            rows.append((str(k), *written))
         rows += [("b", *rates), ("enough", *enough)]
         return grid(rows, ("hops k", *titles), ("right",))
     gains = [[*(f"{gain:.4f}" for gain in one.gain[:3]), "-", "-"][:3] for one in each]
@@ -200,12 +194,6 @@ def _classes(found: HopInformation) -> Table:
     columns = names, graphs, *zip(*gains, strict=True), rates, enough
     head = ("class", "graphs", "IG(2)", "IG(3)", "IG(4)", "b", "enough")
     return grid(zip(*columns, strict=True), head)
-
-
-def _gain(found: HopInformation, i: int) -> str:
-    if found.gain_interval is None:
-        return f"{found.gain[i]:.4f}"
-    return "{:.3f} ({:.3f} to {:.3f})".format(found.gain[i], *found.gain_interval[i])
 
 
 def _print_labels(found: LabelInformation) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,9 +29,7 @@ from lookhops.core.options import parse_seeds
 from lookhops.core.tables import Table
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
     from lookhops.runs.results import Results
-    from lookhops.runs.store import Store
 
 
 @dataclass(frozen=True)
@@ -160,6 +158,8 @@ def _run(
     """Run what is missing for these tables and figures; the results, and what is left."""
     from lookhops.runs.paper import (
         chosen_rows,
+        data_note,
+        gain_note,
         paper_datasets,
         paper_graphs,
         paper_plan,
@@ -179,25 +179,15 @@ def _run(
     cells = paper_plan(rows, datasets, protocol)
     with Store(path) as store:
         left = run_plan(cells, store, options)
-        notes = _notes(datasets, store, {name for part in parts for name in part})
+        notes: dict[str, dict[str, Any]] = {}
+        for name, graphs in datasets.items():
+            where = (name, graphs.fingerprint)
+            notes[name] = {"data": store.note(*where, "data", partial(data_note, graphs))}
+            if any("gain" in part for part in parts):
+                err.print(f"{name}: information gain")
+                notes[name]["gain"] = store.note(*where, "gain", partial(gain_note, graphs))
         results = Results(store.collect(cells), notes, quick)
     return results, left
-
-
-def _notes(
-    datasets: Mapping[str, Graphs], store: Store, wanted: set[str]
-) -> dict[str, dict[str, Any]]:
-    """The sizes of the data sets, and their information gain where it is asked for."""
-    from lookhops.runs.paper import data_note, gain_note
-
-    notes: dict[str, dict[str, Any]] = {}
-    for name, graphs in datasets.items():
-        where = (name, graphs.fingerprint)
-        notes[name] = {"data": store.note(*where, "data", partial(data_note, graphs))}
-        if "gain" in wanted:
-            err.print(f"{name}: information gain")
-            notes[name]["gain"] = store.note(*where, "gain", partial(gain_note, graphs))
-    return notes
 
 
 def _claims(results: Results) -> dict[str, str]:
@@ -226,8 +216,8 @@ def _narrow(table: Table) -> Table:
     short = table.name == "ours"  # eight columns: deviations and p are on the page
 
     def lines(cell: Sequence[str]) -> list[str]:
-        own = [line.replace(" ± ", "±") for line in cell if not line.startswith("`")]
-        return [line.split("±")[0].strip("*") for line in own[:1]] if short else own
+        found = [line.replace(" ± ", "±") for line in cell if not line.startswith("`")]
+        return [line.split("±")[0].strip("*") for line in found[:1]] if short else found
 
     rows = [[lines(row[i]) for i in shown] for row in table.rows]
     return replace(table, head=names[:8], rows=rows, note="")

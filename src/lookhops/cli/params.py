@@ -36,17 +36,14 @@ def params(
     from lookhops.tasks import task_of
 
     graphs = reading.load(source)
-    encoding, outputs = (
-        Encoding.fit(graphs, network.reads_edges, network.totals),
-        task_of(graphs).out_channels,
-    )
+    encoding = Encoding.fit(graphs, network.reads_edges, network.totals)
+    outputs = task_of(graphs).out_channels
     preprocessing = Preprocessing.fit(PreparedGraphs.of(graphs, network, encoding), network)
     sizes = {**preprocessing.sizes, **encoding.sizes}
-    features = encoding.width
-    model = GraphNetwork.from_architecture(features, outputs, network, **sizes)
+    model = GraphNetwork.from_architecture(encoding.width, outputs, network, **sizes)
     result = {
         "source": graphs.name,
-        "features": features,
+        "features": encoding.width,
         "classes": outputs,
         "architecture": asdict(network),
         "parameters": _count(model),

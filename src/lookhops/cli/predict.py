@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +17,7 @@ from lookhops.cli.shared.reading import Input, Model, Reading
 from lookhops.cli.shared.streaming import (
     Streaming,
     check_output,
+    compute,
     growing,
     opened,
     work_through,
@@ -28,7 +29,7 @@ from lookhops.core.words import agreeing, counted, visible
 if TYPE_CHECKING:
     from lookhops.core.row_files import RowFile
     from lookhops.models.predictor import Predictions, Predictor
-    from lookhops.sources.streams import Part, Stream
+    from lookhops.sources.streams import Part
 
 #: Ends of the names of files that answers are written to; without one it is CSV too.
 KINDS = (".csv", ".parquet", "")
@@ -86,98 +87,82 @@ def predict(
             raise LookHopsError(f"{output}: JSON is printed: leave out -o, and add --json > FILE.")
         check_output(output, KINDS, source)
     with opened(model, device, reading, source, streaming) as (predictor, stream):
-        if stopped := predictor.checkpoint.config.get("stopped"):
-            warn(f"{model}: {stopped}")
+        config = predictor.checkpoint.config
+        if "stopped" in config:
+            warn(f"{model}: {config['stopped']}")
         predictor.check_neighbours(neighbours)
-        weights = predictor.checkpoint.config["weights_sha256"]
-        made_by = [weights, coverage, neighbours, source, stream.head]
+        asked: dict[str, Any] = {"coverage": coverage, "neighbours": neighbours}
+        made_by = [config["weights_sha256"], coverage, neighbours, source, stream.head]
         begun = growing(output, stream, made_by, streaming.resume) if output else None
         with begun or nullcontext() as file:
-            summary = Summary(predictor, resumed=bool(file and file.rows))
-            told = Told(stream.head, coverage, neighbours, file, as_json, summary)
-            _answer(stream, predictor, device, streaming, told)
+            written = Writer(predictor, stream.head, coverage, file, as_json)
+            if streaming.ray is None:
+                computed = compute(
+                    stream, predictor.device, lambda part: predictor.predict(part.graphs, **asked)
+                )
+            else:
+                from lookhops.models.ray import answered
+
+                parts = stream.parts(stream.part_size(predictor.device.type == "cpu"))
+                computed = answered(parts, model, device, asked, streaming.ray, streaming.address)
+            work_through(stream, computed, written.write)
         if as_json:
-            print_json(told.records)
+            print_json(written.records)
         if file is not None:
             print_line(f"{output}: {counted(file.rows, 'row')}", err)
-        summary.tell()
+        written.tell()
 
 
-def _answer(
-    stream: Stream, predictor: Predictor, device: str, streaming: Prediction, told: Told
-) -> None:
-    """Answer all parts of a stream, here or on a cluster."""
-    asked: dict[str, Any] = {"coverage": told.coverage, "neighbours": told.neighbours}
-    if streaming.ray is None:
-        answer, here = predictor.predict, predictor.device
-        work_through(stream, here, lambda p: answer(p.graphs, **asked), told.write)
-        return
-    from lookhops.models.ray import RayAnswers
+class Writer:
+    """Where answers go, and what is said of all of them in the end.
 
-    folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
-    answered = RayAnswers(stream, folder, device, asked, *cluster)
-    work_through(answered, predictor.device, answered.answer, told.write, at_once=1)
+    That is a file, or standard output as CSV, or the records that are printed as JSON. With several
+    targets nothing is compared with the truth.
+    """
 
-
-@dataclass
-class Told:
-    """Where answers go: a file, standard output as CSV, or the records that are printed as JSON."""
-
-    head: list[str]
-    coverage: float
-    neighbours: int
-    file: RowFile | None
-    as_json: bool
-    summary: Summary
-    records: list[dict[str, Any]] = field(default_factory=list)
+    def __init__(
+        self,
+        predictor: Predictor,
+        head: list[str],
+        coverage: float,
+        file: RowFile | None,
+        as_json: bool,
+    ) -> None:
+        self.head, self.coverage, self.file, self.as_json = head, coverage, file, as_json
+        self.records: list[dict[str, Any]] = []
+        self.parts = self.unlike = self.known = 0
+        self.agreement = 0.0
+        # Of graphs that were answered before a resumption nothing is known.
+        self.when = " answered now" if file is not None and file.rows else ""
+        heads = predictor.checkpoint.task.heads
+        self.task = heads[0].task if len(heads) == 1 else None
 
     def write(self, part: Part, answers: Predictions) -> None:
         """Take the answers to a part."""
+        from lookhops.core.row_files import write_csv
         from lookhops.models.answers import answer_columns, answer_records
 
-        self.summary.add(part, answers)
+        self._count(part, answers)
         if self.as_json:
             self.records += answer_records(part.graphs, answers)
         if self.file is None and self.as_json:
             return
         as_text = self.file is None or self.file.path.suffix.lower() != ".parquet"
-        rest = part.graphs, answers, self.coverage, as_text
-        head, columns = answer_columns(self.head, part.cells, *rest)
+        head, columns = answer_columns(
+            self.head, part.cells, part.graphs, answers, self.coverage, as_text
+        )
         if self.file is not None:
             self.file.write(head, columns)
-        else:
-            _print_rows([] if self.summary.parts > 1 else head, columns)
+            return
+        text = io.StringIO()
+        if self.parts == 1:
+            write_csv(text, [[name] for name in head])
+        write_csv(text, columns)
+        shown = text.getvalue()
+        typer.echo(visible(shown) if sys.stdout.isatty() else shown, nl=False)
 
-
-def _print_rows(head: list[str], columns: list[Any]) -> None:
-    """Rows as CSV on standard output, below their head if they are the first."""
-    from lookhops.core.row_files import write_csv
-
-    text = io.StringIO()
-    if head:
-        write_csv(text, [[name] for name in head])
-    write_csv(text, columns)
-    shown = text.getvalue()
-    typer.echo(visible(shown) if sys.stdout.isatty() else shown, nl=False)
-
-
-class Summary:
-    """What is said of all parts in the end: how many graphs are unlike, and how many as labelled.
-
-    Args:
-        predictor: The model. With several targets nothing is compared.
-        resumed: Whether other graphs were answered earlier; of those nothing is known here.
-    """
-
-    def __init__(self, predictor: Predictor, resumed: bool) -> None:
-        self.parts = self.unlike = self.known = 0
-        self.agreement = 0.0
-        self.when = " answered now" if resumed else ""
-        heads = predictor.checkpoint.task.heads
-        self.task = heads[0].task if len(heads) == 1 else None
-
-    def add(self, part: Part, answers: Predictions) -> None:
-        """Count a part; where its rows say what the truth is, compare."""
+    def _count(self, part: Part, answers: Predictions) -> None:
+        """Count a part's graphs; where its rows say what the truth is, compare."""
         from lookhops.graphs.targets import is_blank
 
         self.parts += 1
@@ -197,11 +182,10 @@ class Summary:
         self.known += count
 
     def tell(self) -> None:
-        """Say it on stderr."""
+        """Say on stderr how many graphs are unlike, and how many are answered as labelled."""
         if self.unlike:
-            said = (
-                f"{counted(self.unlike, 'graph')}{self.when} {agreeing(self.unlike, 'is', 'are')}"
-            )
-            warn(f"{said} unlike all that the model was trained on")
+            which = counted(self.unlike, "graph") + self.when
+            are = agreeing(self.unlike, "is", "are")
+            warn(f"{which} {are} unlike all that the model was trained on")
         if self.task is not None and self.known:
             print_line(self.task.agreement_in_words(self.agreement, self.known, self.when), err)

@@ -49,19 +49,16 @@ def report(
     graphs = None
     if data is not None:
         stored = reading_of(source)
-        graphs = _as_trained(reading, stored, data).load(data, stored)
+        # What other sources do not take over from a model's reading, where nothing else was chosen.
+        names = ["target", "task", "duplicates", "features"]
+        names += ["task_size", "task_seed"] if data.startswith("hops-") else []
+        usual = {name: getattr(graph_reading.AS_USUAL, name) for name in names}
+        open_names = [name for name in names if getattr(reading, name) == usual[name]]
+        reading = replace(reading, **{name: getattr(stored, name) for name in open_names})
+        graphs = reading.load(data, stored)
     made = report_on(source, graphs, [("Make this page", command_line())])
     write_page(made, output, quiet=as_json)
     if as_json:
         sections = {section.name: section.title for section in made.sections}
         written = {"report": str(output), "title": made.title, "bytes": output.stat().st_size}
         print_json({**written, "sections": sections})
-
-
-def _as_trained(reading: Reading, stored: graph_reading.Reading, data: str) -> Reading:
-    """What other sources do not take over from a model's reading, where nothing else was chosen."""
-    names = ["target", "task", "duplicates", "features"]
-    names += ["task_size", "task_seed"] if data.startswith("hops-") else []
-    usual = graph_reading.AS_USUAL
-    own = [name for name in names if getattr(reading, name) == getattr(usual, name)]
-    return replace(reading, **{name: getattr(stored, name) for name in own})

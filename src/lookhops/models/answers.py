@@ -148,12 +148,7 @@ class Embeddings:
 def folded(graphs: Graphs, codes: Tensor, bits: int) -> Array:
     r"""The neighbourhoods of each graph as bits: bit :math:`c \bmod b` is set for each code c.
 
-    Counts are in it too, since the codes are in unary.
-
-    Args:
-        graphs: The graphs.
-        codes: Their :func:`~lookhops.neighbourhoods.unary_codes`, shape (n, h + 1).
-        bits: How many, :math:`b`.
+    ``codes`` are :func:`~lookhops.neighbourhoods.unary_codes`, shape (n, h + 1): counts are in too.
     """
     if bits < 0:
         raise LookHopsError(f"A fingerprint has a number of bits from 0, not {bits}.")
@@ -192,20 +187,12 @@ def answer_columns(
     coverage: float,
     as_text: bool = True,
 ) -> tuple[list[str], list[Any]]:
-    """The rows of an input with their answers, column by column.
+    """The names and the columns of an input's rows (``head``, ``cells``) and of their answers.
 
-    Args:
-        head: Names of the input's columns; ours are numbered where they have the same.
-        cells: The rows of the input.
-        graphs: Their graphs, and the rows that gave none.
-        answers: The answers to the graphs.
-        coverage: Of sets and intervals.
-        as_text: Whether numbers are written out, as CSV files have them; else they are arrays of
-            floats, and what is not known is NaN; or none, of texts.
-
-    Returns:
-        Names of all columns, and the columns. The last says what to be careful with: a graph unlike
-        the training graphs, or why a row has no answer.
+    Columns of ours are numbered where the input has the same. Numbers are written out as CSV files
+    have them; unless ``as_text`` they are arrays of floats, and what is not known is NaN; or none,
+    of texts. The last column says what to be careful with: a graph unlike the training graphs, or
+    why a row has no answer.
     """
     blank = ["" if as_text else None] * len(graphs.skipped)
     made: dict[str, Any] = {}
@@ -225,17 +212,10 @@ def vector_columns(
     found: Embeddings,
     apart: bool,
 ) -> tuple[list[str], list[Any]]:
-    """The rows of an input with their vectors, column by column.
+    """The names and the columns of an input's rows and of their vectors, as rows of matrices.
 
-    Args:
-        head: Names of the input's columns.
-        cells: The rows of the input.
-        graphs: Their graphs, and the rows that gave none: their readout is NaN, and no bit is set.
-        found: The graphs' vectors.
-        apart: Whether each number is a column of its own; else vectors are rows of matrices.
-
-    Returns:
-        Names of all columns, and the columns. The last says why a row has no vectors.
+    Where they are to be ``apart``, each number is a column of its own. Of rows that gave no graph
+    the readout is NaN, and no bit is set; the last column says why.
     """
     made: dict[str, Any] = {}
     for name, vectors, blank in (

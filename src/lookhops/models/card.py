@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lookhops.core.options import splits_in_words
@@ -41,31 +41,30 @@ def model_card(config: Mapping[str, Any], task: Task, limit: float) -> str:
         task: What was asked.
         limit: Graphs that are less similar than this to all training graphs are warned about.
     """
-    network = learner_in(config).title
+    learner, machine = learner_in(config), config["machine"]
+    use = USE
+    if learner.registered:
+        layers = joined(learner.registered)
+        use += f" The layer {layers} is its maker's own: add `--plugin FILE.py` with their file."
+    trained_on = f"{machine['system']}, {machine['cores']} cores, {machine['device']}"
+    versions = config["versions"] | {"trained on": trained_on, "format": config["format"]}
     sections = {
-        "How to use it": _use(config),
+        "How to use it": use,
         "Data": _table(_data(config, task)),
         "Training": _training(config),
         "Results": _results(config, task),
         "Limits": "\n".join(f"- {sentence}" for sentence in _limits(config, task, limit)),
-        "Versions": _table(_versions(config)),
+        "Versions": _table(versions.items()),
     }
     kinds = [head.task.in_card(head.name, in_markdown, SHOWN_NAMES) for head in task.heads]
     title = f"# Model card: {in_markdown(config['data']['name'])}\n\n"
-    lead = f"{title}Answers for a graph {'; '.join(kinds)}. The model: {in_markdown(network)}."
+    model = in_markdown(learner.title)
+    lead = f"{title}Answers for a graph {'; '.join(kinds)}. The model: {model}."
     return "\n\n".join((lead, *(f"## {name}\n\n{text}" for name, text in sections.items()))) + "\n"
 
 
-def _table(rows: Iterator[tuple[str, str]]) -> str:
+def _table(rows: Iterable[tuple[str, str]]) -> str:
     return Table(("what", "value"), list(rows)).markdown().rstrip()
-
-
-def _use(config: Mapping[str, Any]) -> str:
-    own = learner_in(config).registered
-    if not own:
-        return USE
-    said = f"The layer {joined(own)} is its maker's own: add `--plugin FILE.py` with their file."
-    return f"{USE} {said}"
 
 
 def _data(config: Mapping[str, Any], task: Task) -> Iterator[tuple[str, str]]:
@@ -94,32 +93,26 @@ def _training(config: Mapping[str, Any]) -> str:
     if runs:
         parts = (f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test"))
         rows.append(("graphs to learn from, validate, test", " + ".join(parts)))
-    rows += [
-        ("seeds", ", ".join(map(str, protocol["seeds"]))),
-        *(_epochs(config) if config["parameters"] is not None else []),
-    ]
-    if last := config.get("final_model"):
-        trained = (
-            f"on all {counted(last['graphs'], 'graph')} for {counted(last['epochs'], 'epoch')}"
+    rows.append(("seeds", ", ".join(map(str, protocol["seeds"]))))
+    if config["parameters"] is not None:
+        epochs = joined([f"{n:,}" for n in dict.fromkeys(config["epochs"].values())])
+        adam = (
+            f"learning rate {protocol['learning_rate']:g}, batches of {protocol['batch_size']:,}, "
+            f"weight decay {protocol['weight_decay']:g}"
         )
-        rows.append(("final model", f"{trained}; it answers"))
-    text = _table(iter(rows))
+        rows += [
+            ("networks a seed", f"{protocol['members']:,}"),
+            ("parameters of a network", f"{config['parameters']:,}"),
+            ("epochs", epochs),
+            ("Adam", adam),
+        ]
+    if last := config.get("final_model"):
+        graphs, epochs = counted(last["graphs"], "graph"), counted(last["epochs"], "epoch")
+        rows.append(("final model", f"on all {graphs} for {epochs}; it answers"))
+    text = _table(rows)
     if "command" in config:
         text += f"\n\n    {' '.join(visible(config['command']).split())}"
     return text
-
-
-def _epochs(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """How a network was trained."""
-    protocol = config["protocol"]
-    yield "networks a seed", f"{protocol['members']:,}"
-    yield "parameters of a network", f"{config['parameters']:,}"
-    yield "epochs", joined([f"{n:,}" for n in dict.fromkeys(config["epochs"].values())])
-    yield (
-        "Adam",
-        f"learning rate {protocol['learning_rate']:g}, batches of {protocol['batch_size']:,}, "
-        f"weight decay {protocol['weight_decay']:g}",
-    )
 
 
 def _results(config: Mapping[str, Any], task: Task) -> str:
@@ -190,10 +183,3 @@ def _limits(config: Mapping[str, Any], task: Task, limit: float) -> Iterator[str
         "kinds they promise nothing."
     )
     yield "It was not examined for bias, nor for any use in which people can be harmed."
-
-
-def _versions(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    yield from config["versions"].items()
-    machine = config["machine"]
-    yield "trained on", f"{machine['system']}, {machine['cores']} cores, {machine['device']}"
-    yield "format", config["format"]

@@ -162,10 +162,11 @@ def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
 def run_records(config: Mapping[str, Any]) -> tuple[RunRecord, ...]:
     """The records of the seeds that were tested."""
     shared = {name: config[name] for name in ("versions", "machine")}
-    return tuple(
-        RunRecord.from_dict({"seed": int(seed), "metrics": own, **shared}, f"metrics.seeds.{seed}")
-        for seed, own in config["metrics"]["seeds"].items()
-    )
+    found = []
+    for seed, metrics in config["metrics"]["seeds"].items():
+        record = {"seed": int(seed), "metrics": metrics, **shared}
+        found.append(RunRecord.from_dict(record, f"metrics.seeds.{seed}"))
+    return tuple(found)
 
 
 def one_model(folder: Path, read_from: Callable[[Path], T]) -> T:
@@ -190,7 +191,7 @@ def calibration_of(metrics: Mapping[str, Any], seed: int) -> Calibration:
     each = list(metrics["seeds"].values())
     names = [name for name, value in each[0].items() if isinstance(value, float)]
     values = {name: [one.get(name) for one in each] for name in names}
-    return {name: float(np.median(own)) for name, own in values.items() if None not in own}
+    return {name: float(np.median(each)) for name, each in values.items() if None not in each}
 
 
 def commonest_key(head: Head) -> str:

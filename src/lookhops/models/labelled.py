@@ -20,13 +20,7 @@ from lookhops.models.predictor import Predictor
 from lookhops.sources.splits.given import target_in
 from lookhops.tasks import Metric, TargetAnswers
 from lookhops.tasks.conformal import COVERAGE
-from lookhops.tasks.metrics import (
-    COUNTED,
-    LEAST_OF_CLASS,
-    RESAMPLES,
-    exact_interval,
-    interval,
-)
+from lookhops.tasks.metrics import COUNTED, LEAST_OF_CLASS, RESAMPLES, exact_interval, interval
 from lookhops.tasks.task import Head
 
 
@@ -128,24 +122,21 @@ def evaluate(
             f"{graphs.name}: the graphs have no target to compare with; in a table, name the "
             "column that has it (--target)."
         )
-    read = predictor.read(graphs)
+    checkpoint, read = predictor.checkpoint, predictor.read(graphs)
     answers = predictor.predict(read, coverage)
-    reference = predictor.checkpoint.reference
-    part = None if reference is None else reference.part_of(read)
+    part = None if checkpoint.reference is None else checkpoint.reference.part_of(read)
     everything = np.ones(len(graphs), dtype=bool)
     new = everything if part is None else part == ""
     found = []
-    for head, own in zip(predictor.checkpoint.task.heads, answers.targets, strict=True):
+    for head, target in zip(checkpoint.task.heads, answers.targets, strict=True):
         truth = _truth(head, graphs)
         if truth is None:
             continue
-        measure = partial(
-            _measured, head, own, truth, _naive(predictor.checkpoint, head), resamples
-        )
+        measure = partial(_measured, head, target, truth, _naive(checkpoint, head), resamples)
         of_new = None if new.all() else measure(new)
         of_new = of_new if of_new is not None and of_new.graphs else None
         name, metrics = head.name or graphs.targets[0].name, _metrics(head, coverage)
-        found.append(TargetEvaluation(name, metrics, own, truth, measure(everything), of_new))
+        found.append(TargetEvaluation(name, metrics, target, truth, measure(everything), of_new))
     if not any(one.all.graphs for one in found):
         known = ", ".join(target.name for target in graphs.targets)
         raise LookHopsError(
@@ -160,17 +151,16 @@ def _naive(checkpoint: Checkpoint, head: Head) -> Tensor | None:
     Of several seeds it is made as their answer is: the mean of their training parts' means, and the
     class that is commonest in all of these parts together.
     """
-    place = head.fitted or slice(None)
-    known = [checkpoint.fitted[seed] for seed in checkpoint.answering if seed in checkpoint.fitted]
+    fitted, columns = checkpoint.fitted, head.fitted or slice(None)
+    each = [fitted[seed][columns] for seed in checkpoint.answering if seed in fitted]
     commonest = checkpoint.config.get("commonest", {}).get(commonest_key(head))
-    return head.task.typical([one[place] for one in known], commonest)
+    return head.task.typical(each, commonest)
 
 
 def _truth(head: Head, graphs: Graphs) -> Array | None:
     """What is known of a target, shape (g); none where the graphs know nothing of it."""
-    name = head.title
-    if not head.name and len(graphs.targets) == 1:  # the only one, whatever it is called
-        name = graphs.targets[0].name
+    is_only = not head.name and len(graphs.targets) == 1  # whatever it is called
+    name = graphs.targets[0].name if is_only else head.title
     if called(name, [target.name for target in graphs.targets]) is None:
         return None
     return target_in(head.task.target(name), graphs)[1]
@@ -194,28 +184,22 @@ def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
 
 def _measured(
     head: Head,
-    own: TargetAnswers,
+    answers: TargetAnswers,
     truth: Array,
     naive: Tensor | None,
     resamples: int,
     which: Array,
 ) -> Measured:
-    """The metrics of the graphs among ``which`` whose truth is known.
+    """The metrics of the graphs among ``which``, booleans of shape (g), whose truth is known.
 
-    Args:
-        head: The target.
-        own: The answers to it.
-        truth: Shape (g), NaN where there is none.
-        naive: What :func:`_naive` gave.
-        resamples: How often the graphs are redrawn.
-        which: Some of the graphs, shape (g), booleans.
+    ``naive`` is what :func:`_naive` gave.
     """
 
     def measure(rows: Array) -> dict[str, float | None]:
         y = head.task.as_target(torch.from_numpy(truth[rows]))
         without = head.task.naive(y if naive is None else naive, y)
         found = dict.fromkeys(without) if naive is None else without
-        return found | head.task.measure(own.rows(rows), y)
+        return found | head.task.measure(answers.rows(rows), y)
 
     rows = np.flatnonzero(which & ~np.isnan(truth))
     if not len(rows):

@@ -55,8 +55,8 @@ class Predictor:
     def networks(self) -> dict[int, list[FittedNetwork]]:
         """The networks of each seed, alone or in blends; other learners are refused by name."""
         each = {
-            seed: [part for one in own for _, part in one.parts(0) if not part.is_sum]
-            for seed, own in self.fitted.items()
+            seed: [part for one in members for _, part in one.parts(0) if not part.is_sum]
+            for seed, members in self.fitted.items()
         }
         if not self.checkpoint.learner.explains or not any(each.values()):
             _ = self.checkpoint.architecture
@@ -65,7 +65,7 @@ class Predictor:
     @cached_property
     def members(self) -> dict[int, list[GraphNetwork]]:
         """The same as modules."""
-        return {seed: [one.network for one in own] for seed, own in self.networks.items()}
+        return {seed: [one.network for one in each] for seed, each in self.networks.items()}
 
     @cached_property
     def models(self) -> dict[int, GraphNetwork]:
@@ -118,16 +118,16 @@ class Predictor:
         if not 0 < coverage < 1:
             raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
         self.check_neighbours(neighbours)
-        whole = self.whole(graphs)
-        outputs = self.outputs_of(whole, self.checkpoint.answering)
-        each = torch.stack([self._calibrated(own, seed) for seed, own in outputs.items()])
+        checkpoint, prepared = self.checkpoint, self.whole(graphs)
+        outputs = self.outputs_of(prepared, checkpoint.answering)
+        by_seed = torch.stack([self._calibrated(each, seed) for seed, each in outputs.items()])
         alone = [
-            (self._calibrated([one], seed).numpy(), self.checkpoint.calibration(seed))
-            for seed, own in outputs.items()
-            for one in own
+            (self._calibrated([one], seed).numpy(), checkpoint.calibration(seed))
+            for seed, each in outputs.items()
+            for one in each
         ]
-        mean, networks = each.mean(0).numpy(), np.stack([answers for answers, _ in alone])
-        regions = self._regions(whole, outputs, each.numpy(), coverage)
+        mean, networks = by_seed.mean(0).numpy(), np.stack([answers for answers, _ in alone])
+        regions = self._regions(prepared, outputs, by_seed.numpy(), coverage)
         targets = tuple(
             head.task.answer(
                 head.name,
@@ -136,16 +136,16 @@ class Predictor:
                 [head.calibration(calibration) for _, calibration in alone],
                 regions[number] if regions else None,
             )
-            for number, head in enumerate(self.checkpoint.task.heads)
+            for number, head in enumerate(checkpoint.task.heads)
         )
-        reference = self.checkpoint.reference
+        reference = checkpoint.reference
         if reference is None:
             return Predictions(graphs.ids, targets)
         if neighbours:
-            like = self._neighbours(whole, neighbours)
-            return Predictions(graphs.ids, targets, like.similarity[:, 0], reference.limit, like)
-        near = reference.index.nearest(whole.graphs, whole.codes_of(HOPS))
-        return Predictions(graphs.ids, targets, near, reference.limit)
+            found = reference.neighbours(prepared, neighbours, checkpoint.task)
+            return Predictions(graphs.ids, targets, found.similarity[:, 0], reference.limit, found)
+        similarity = reference.index.nearest(prepared.graphs, prepared.codes_of(HOPS))
+        return Predictions(graphs.ids, targets, similarity, reference.limit)
 
     def neighbours(self, graphs: Graphs, count: int = 3) -> Neighbours:
         """The training graphs that each graph is most similar to, and what was measured of them.
@@ -155,7 +155,9 @@ class Predictor:
             count: How many of each; fewer where there were not so many.
         """
         self.check_neighbours(count)
-        return self._neighbours(self.whole(graphs), count)
+        reference = self.checkpoint.reference
+        assert reference is not None
+        return reference.neighbours(self.whole(graphs), count, self.checkpoint.task)
 
     @property
     def knows_neighbours(self) -> bool:
@@ -176,35 +178,33 @@ class Predictor:
                 "graphs, as folders of this version do: train again to see neighbours."
             )
 
-    def _neighbours(self, whole: PreparedGraphs, count: int) -> Neighbours:
-        reference = self.checkpoint.reference
-        assert reference is not None
-        assert reference.known is not None
-        codes = whole.codes_of(HOPS)
-        similarity, number = reference.index.most_similar(whole.graphs, count, codes)
-        return reference.known.of_numbers(number, similarity, self.checkpoint.task)
-
     def _regions(
         self,
-        whole: PreparedGraphs,
+        prepared: PreparedGraphs,
         outputs: dict[int, list[Tensor]],
         answers: Array,
         coverage: float,
     ) -> list[Array]:
         """The conformal sets or intervals of each target, where the folder has what it takes."""
         reference, task = self.checkpoint.reference, self.checkpoint.task
-        found = [() if reference is None else reference.scores_of(seed) for seed in outputs]
-        places = [place for place, scores in enumerate(found) if scores]
-        if not places:
+        if reference is None:
             return []
+        rows: list[int] = []
+        scores: list[Sequence[Array]] = []
         deviations: list[Tensor | None] = []
-        for seed, scores in zip(outputs, found, strict=True):
-            numbers = zip(task.heads, scores, strict=False)
-            wanted = any(one.ndim > 1 and not head.task.class_names for head, one in numbers)
-            variance = mean_variance(self.fitted[seed], whole.graphs, task) if wanted else None
-            deviations.append(task.deviation(outputs[seed], variance) if wanted else None)
-        known, expected = [found[i] for i in places], [deviations[i] for i in places]
-        return task.conformal_regions(answers[places], known, coverage, expected)
+        for row, (seed, each) in enumerate(outputs.items()):
+            found = reference.scores_of(seed)
+            if not found:
+                continue
+            pairs = zip(task.heads, found, strict=False)
+            wanted = any(one.ndim > 1 and not head.task.class_names for head, one in pairs)
+            variance = mean_variance(self.fitted[seed], prepared.graphs, task) if wanted else None
+            deviations.append(task.deviation(each, variance) if wanted else None)
+            rows.append(row)
+            scores.append(found)
+        if not rows:
+            return []
+        return task.conformal_regions(answers[rows], scores, coverage, deviations)
 
     def embed(self, graphs: Graphs, seed: int | None = None, bits: int = BITS) -> Embeddings:
         """Each graph as a vector: what a network read of it, and its exact neighbourhoods.
@@ -216,15 +216,13 @@ class Predictor:
             seed: Which of the model's seeds to ask; by default the first that answers.
             bits: Length of the fingerprint; 0 leaves it out.
         """
-        seed = self.known_seed(seed)
-        _ = self.checkpoint.architecture  # refuses what is no network
-        whole = self.whole(graphs)
-        network = self.checkpoint.networks(seed)[0]
-        readout = ensemble_of([network]).readout(whole).float().numpy()
-        preprocessing, count = network.preprocessing, len(graphs)
+        network = self.checkpoint.networks(self.known_seed(seed))[0]
+        prepared = self.whole(graphs)
+        readout = ensemble_of([network]).readout(prepared).float().numpy()
+        preprocessing = network.preprocessing
         if preprocessing.vocabulary is None or not bits:
-            return Embeddings(graphs.ids, readout, np.zeros((count, 0), np.uint8))
-        fingerprint = folded(whole.graphs, whole.codes_with(preprocessing.bins), bits)
+            return Embeddings(graphs.ids, readout, np.zeros((len(graphs), 0), np.uint8))
+        fingerprint = folded(prepared.graphs, prepared.codes_with(preprocessing.bins), bits)
         return Embeddings(graphs.ids, readout, fingerprint)
 
     def known_seed(self, seed: int | None = None) -> int:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
@@ -22,7 +21,7 @@ from lookhops.models.folder import read_config
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.runs.ray import RETRIES, connected, import_ray
-from lookhops.sources.streams import Part, Stream
+from lookhops.sources.streams import Part
 from lookhops.training.workers import WorkerLost, Workers
 
 #: Parts for each worker that are sent out at a time: so much is held here.
@@ -30,13 +29,7 @@ AT_A_TIME = 16
 
 
 class AnsweringWorker:
-    """What a worker of Ray Data does: it loads the model once and answers parts.
-
-    Args:
-        folder: The model's folder, on a disk that the workers share.
-        device: Where it answers.
-        asked: Further arguments of :meth:`~lookhops.models.Predictor.predict`.
-    """
+    """What a worker of Ray Data does: it loads the model once and answers parts."""
 
     def __init__(self, folder: Path, device: str, asked: Mapping[str, Any]) -> None:
         self.predictor, self.asked = Predictor(folder, device), asked
@@ -44,101 +37,60 @@ class AnsweringWorker:
     def __call__(self, rows: dict[str, Any]) -> dict[str, Any]:
         """The answers to some parts, as bytes."""
         parts: Iterator[Graphs] = map(pickle.loads, rows["graphs"])
-        found = [self.predictor.predict(graphs, **self.asked) for graphs in parts]
-        return {"number": rows["number"], "answers": [pickle.dumps(own) for own in found]}
+        answers = [pickle.dumps(self.predictor.predict(part, **self.asked)) for part in parts]
+        return {"number": rows["number"], "answers": answers}
 
 
-class RayAnswers(Stream):
-    """A stream whose parts are answered by workers of a Ray cluster before they are given.
+def answered(
+    parts: Iterator[Part],
+    folder: Path | str,
+    device: str,
+    asked: Mapping[str, Any],
+    workers: int,
+    address: str | None = None,
+) -> Iterator[tuple[Part, Predictions]]:
+    """Parts of a source in their order, each with its answers, which workers of a cluster give.
 
-    Args:
-        stream: The source.
-        folder: The model's folder, on a disk that the workers share.
-        device: Where workers answer: ``cuda`` takes a GPU for each.
-        asked: Further arguments of :meth:`~lookhops.models.Predictor.predict`.
-        workers: How many.
-        address: The cluster; none starts one on this machine.
+    The model's folder is on a disk that the workers share; the device ``cuda`` takes a GPU for
+    each. ``asked`` are further arguments of :meth:`~lookhops.models.Predictor.predict`. Without an
+    address a cluster is started on this machine.
     """
-
-    def __init__(
-        self,
-        stream: Stream,
-        folder: Path | str,
-        device: str,
-        asked: Mapping[str, Any],
-        workers: int,
-        address: str | None = None,
-    ) -> None:
-        super().__init__(stream.name, stream.head, stream.types)
-        self.stream, self.workers, self.address = stream, workers, address
-        self.options: dict[str, Any] = {
-            "fn_constructor_args": (Path(folder).absolute(), device, asked),
-            "batch_size": 1,
-            **({"num_gpus": 1} if device.startswith("cuda") else {"num_cpus": 1}),
-        }
-        self.answers: Predictions | None = None
-
-    def skip(self, count: int) -> Iterator[Sequence[Any]]:
-        """Pass over rows of the source."""
-        return self.stream.skip(count)
-
-    def part_size(self, on_cpu: bool) -> int:
-        """That of the source."""
-        return self.stream.part_size(on_cpu)
-
-    def remarks(self) -> list[str]:
-        """Those of the source."""
-        return self.stream.remarks()
-
-    def parts(self, size: int) -> Iterator[Part]:
-        """The parts of the source in their order; :meth:`answer` then has the answers to each."""
-        ray = _import_quietly()
-        parts = self.stream.parts(size)
-        with connected(ray, self.address):
-            while some := list(islice(parts, AT_A_TIME * self.workers)):
-                for part, answers in zip(some, self._answered(some), strict=True):
-                    self.answers = answers
-                    yield part
-
-    def answer(self, part: Part) -> Predictions:
-        """The answers to the part that was given last."""
-        assert self.answers is not None
-        return self.answers
-
-    def _answered(self, parts: Sequence[Part]) -> list[Predictions]:
-        """The answers to some parts, in their order."""
-        import ray.data
-        from ray.exceptions import RayError
-
-        rows = [
-            {"number": number, "graphs": _packed(part.graphs)} for number, part in enumerate(parts)
-        ]
-        try:
-            made = ray.data.from_items(rows, override_num_blocks=len(rows))
-            pool = ray.data.ActorPoolStrategy(size=min(self.workers, len(rows)))
-            done = made.map_batches(AnsweringWorker, compute=pool, **self.options).take_all()
-        except RayError as error:
-            raise LookHopsError(
-                f"Workers of the Ray cluster could not answer ({str(error).splitlines()[-1]}); "
-                "what was already written is kept, and --resume goes on."
-            ) from error
-        found = sorted(done, key=lambda row: row["number"])
-        return [pickle.loads(row["answers"]) for row in found]
-
-
-def _import_quietly() -> ModuleType:
-    """Ray, whose remarks on how it works are not for our users."""
+    options: dict[str, Any] = {
+        "fn_constructor_args": (Path(folder).absolute(), device, asked),
+        "batch_size": 1,
+        **({"num_gpus": 1} if device.startswith("cuda") else {"num_cpus": 1}),
+    }
+    # Ray's remarks on how it works are not for our users.
     for name, level in (("RAY_BACKEND_LOG_LEVEL", "fatal"), ("RAY_DATA_LOG_LEVEL", "ERROR")):
         os.environ.setdefault(name, level)
     ray = import_ray()
     import_module("ray.data").DataContext.get_current().enable_progress_bars = False
-    return ray
+    with connected(ray, address):
+        while sent := list(islice(parts, AT_A_TIME * workers)):
+            yield from zip(sent, _answers(sent, workers, options), strict=True)
 
 
-def _packed(graphs: Graphs) -> bytes:
-    """Graphs as bytes, without what their tensors are slices of."""
-    copies = {name: tensor.clone() for name, tensor in graphs.tensors.items()}
-    return pickle.dumps(replace(graphs, node_ids=None).with_tensors(copies))
+def _answers(parts: Sequence[Part], workers: int, options: dict[str, Any]) -> list[Predictions]:
+    import ray.data
+    from ray.exceptions import RayError
+
+    rows: list[dict[str, Any]] = []
+    for number, part in enumerate(parts):
+        # Without what the tensors are slices of.
+        copies = {name: tensor.clone() for name, tensor in part.graphs.tensors.items()}
+        graphs = replace(part.graphs, node_ids=None).with_tensors(copies)
+        rows.append({"number": number, "graphs": pickle.dumps(graphs)})
+    try:
+        made = ray.data.from_items(rows, override_num_blocks=len(rows))
+        pool = ray.data.ActorPoolStrategy(size=min(workers, len(rows)))
+        done = made.map_batches(AnsweringWorker, compute=pool, **options).take_all()
+    except RayError as error:
+        raise LookHopsError(
+            f"Workers of the Ray cluster could not answer ({str(error).splitlines()[-1]}); "
+            "what was already written is kept, and --resume goes on."
+        ) from error
+    found = sorted(done, key=lambda row: row["number"])
+    return [pickle.loads(row["answers"]) for row in found]
 
 
 # -------------------------------------------------------------------- training
@@ -178,7 +130,9 @@ def train_on_ray(
             try:
                 _fit(arguments, workers, on_gpu)
             except Exception as error:
-                _say_cause(error)
+                for cause in _causes(error):  # a sentence of a worker that the user can act on
+                    if isinstance(cause, LookHopsError) and not isinstance(cause, WorkerLost):
+                        raise LookHopsError(str(cause)) from error
                 if attempt == RETRIES:
                     raise LookHopsError(
                         f"Workers of the Ray cluster were lost {attempt + 1} times "
@@ -227,18 +181,11 @@ def _train(arguments: dict[str, Any]) -> None:
     train_into(given.pop("folder"), graphs, workers=Workers.joined(), **given)
 
 
-def _say_cause(error: BaseException) -> None:
-    """Raise the sentence that a worker raised, if it was one that the user can mend."""
-    for cause in _causes(error):
-        if isinstance(cause, LookHopsError) and not isinstance(cause, WorkerLost):
-            raise LookHopsError(str(cause)) from error
-
-
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     """An error, those of workers that it tells of, and what they came from."""
     if error is None:
         return
     yield error
     yield from _causes(getattr(error, "cause", None) or error.__cause__)
-    for own in getattr(error, "worker_failures", {}).values():
-        yield from _causes(own)
+    for failure in getattr(error, "worker_failures", {}).values():
+        yield from _causes(failure)

@@ -13,10 +13,11 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import MINUS
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import Texts
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
-from lookhops.neighbourhoods.similarity import sample
+from lookhops.neighbourhoods.similarity import HOPS, sample
 from lookhops.sources.rdkit.descriptors import reference_values
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
@@ -92,12 +93,9 @@ class Neighbours:
         return found
 
     def said(self, graph: int, most: int, name: str) -> list[str]:
-        """The first of one graph in words, each as ``1-octene (-4.44; similarity 0.89)``.
+        """At most so many of one graph in words, as ``1-octene (-4.44; similarity 0.89)``.
 
-        Args:
-            graph: Its number.
-            most: How many are named.
-            name: What it is called: where it was trained on, it is not named itself.
+        Where the model was trained on it, it is not named itself, which its ``name`` tells.
         """
         itself = (self.ids[graph] == name) & (self.similarity[graph] == 1)
         others = np.delete(np.arange(self.count), itself.argmax() if itself.any() else [])
@@ -225,16 +223,10 @@ class Reference:
         ignores_edges: bool = False,
         descriptors: Sequence[str] = (),
     ) -> Reference:
-        """What is kept of the graphs of a training.
+        """What is kept of all graphs of a training, with the split of each seed.
 
-        Args:
-            graphs: All graphs.
-            task: What was asked of them.
-            splits: Of each seed.
-            scores: Of each seed and target.
-            ignores_edges: Whether the model looks at nothing that edges carry: then graphs are
-                alike whatever they carry.
-            descriptors: Names of RDKit's descriptors that it reads.
+        Where the model looks at nothing that edges carry, graphs are alike whatever they carry;
+        ``descriptors`` names those of RDKit that it reads.
         """
         graphs = graphs.to("cpu")
         hashes = content_hashes(graphs)
@@ -254,6 +246,13 @@ class Reference:
             Known.of(graphs, task, indexed),
             torch.from_numpy(reference_values(descriptors)) if descriptors else None,
         )
+
+    def neighbours(self, prepared: PreparedGraphs, count: int, task: Task) -> Neighbours:
+        """So many of the most similar training graphs of each graph."""
+        assert self.known is not None
+        codes = prepared.codes_of(HOPS)
+        similarity, number = self.index.most_similar(prepared.graphs, count, codes)
+        return self.known.of_numbers(number, similarity, task)
 
     def computed_otherwise(self, descriptors: Sequence[str]) -> list[str]:
         """Which of the descriptors that it reads RDKit computes otherwise today."""

@@ -79,15 +79,8 @@ def save_model(
 ) -> dict[str, Any]:
     """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
 
-    Args:
-        folder: Where.
-        every: The runs, one a seed, with weights; the last may be that on all graphs.
-        settings: What :func:`~lookhops.runs.state.settings_of` gave.
-        graphs: What it was trained and tested on.
-        task: What was asked.
-        device: Where it was trained.
-        provenance: What else is kept.
-        stopped: What ended the training before its time, if anything did.
+    ``every`` has the runs, one a seed, with weights, and perhaps that on all graphs; ``stopped`` is
+    what ended the training before its time, if anything did.
     """
     runs = [run for run in every if run.seed != FINAL]
     metrics = evaluate_runs(runs, graphs, task, device)
@@ -108,33 +101,37 @@ def save_model(
         REFERENCE: pack_tensors(reference.tensors(), {}),
     }
     config = {
-        **_about(every, settings, graphs, task, device, provenance),
+        "format": FORMAT,
+        **settings,
+        "task": task.to_dict(),
+        "versions": versions() | ({"rdkit": rdkit_version()} if descriptors else {}),
+        "machine": asdict(Machine.here(device)),
+        "members": {str(run.seed): len(run.networks) for run in runs},
+        "facts": graph_counts(graphs),
+        "reading": _as_read(provenance.reading, graphs).to_dict(),
+        **_where_known(every, graphs, task, provenance),
         "metrics": metrics,
         **({"stopped": str(stopped)} if stopped else {}),
         **{key: hashlib.sha256(written[name]).hexdigest() for key, name in CHECKSUMS.items()},
     }
-    written[CARD] = model_card(with_totals(config), task, reference.limit).encode()
+    complete = with_totals(config)
+    written[CARD] = model_card(complete, task, reference.limit).encode()
     with changing(folder, without=[INFORMATION]) as new:
         for name, content in written.items():
             write_bytes(new / name, content)
         if provenance.information is not None:
             write_json(new / INFORMATION, provenance.information)
         write_json(new / CONFIG, config)
-    return with_totals(config)
+    return complete
 
 
-def _about(
-    every: Sequence[Run],
-    settings: Mapping[str, Any],
-    graphs: Graphs,
-    task: Task,
-    device: torch.device,
-    provenance: Provenance,
+def _where_known(
+    every: Sequence[Run], graphs: Graphs, task: Task, provenance: Provenance
 ) -> dict[str, Any]:
-    """What ``config.json`` says of a training but its metrics."""
+    """What ``config.json`` says only where there is something to say."""
     runs = [run for run in every if run.seed != FINAL]
     final = next((run for run in every if run.seed == FINAL), None)
-    known = {
+    found = {
         "untested": {str(run.seed): about_training(run) for run in runs if not run.predictions},
         "final_model": final
         and {
@@ -145,19 +142,7 @@ def _about(
         "commonest": _commonest([final] if final else runs, graphs, task),
         "command": provenance.command,
     }
-    descriptors = learner_in(settings).encoding(graphs).descriptors
-    computed_by = {"rdkit": rdkit_version()} if descriptors else {}
-    return {
-        "format": FORMAT,
-        **settings,
-        "task": task.to_dict(),
-        "versions": versions() | computed_by,
-        "machine": asdict(Machine.here(device)),
-        "members": {str(run.seed): len(run.networks) for run in runs},
-        "facts": graph_counts(graphs),
-        "reading": _as_read(provenance.reading, graphs).to_dict(),
-        **{name: value for name, value in known.items() if value},
-    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _weights(runs: Sequence[Run], task: Task) -> dict[str, Tensor]:
@@ -196,24 +181,21 @@ def _as_read(reading: Reading, graphs: Graphs) -> Reading:
     labels = {*graphs.nodes.label_names, *graphs.edges.label_names}
     numbers = {*graphs.nodes.number_names, *graphs.edges.number_names}
     clear = {name for name in labels ^ numbers if "," not in name}
-    return replace(
-        reading,
-        categories=",".join(sorted(labels & clear)) or None,
-        numbers=",".join(sorted(numbers & clear)) or None,
-    )
+    categories, numeric = (",".join(sorted(names & clear)) or None for names in (labels, numbers))
+    return replace(reading, categories=categories, numbers=numeric)
 
 
 def history_csv(runs: Sequence[Run]) -> str:
     """Every epoch of every seed, one line each; of several members, of each."""
-    several = any(run.members for run in runs)
+    keys = ("seed", "member") if any(run.members for run in runs) else ("seed",)
     columns = next((list(run.history[0]) for run in runs if run.history), list(LOSSES))
     rows = [
-        (run.seed, *((one.member,) if several else ()), *(row[key] for key in columns))
+        (*(getattr(one, key) for key in keys), *(row[name] for name in columns))
         for run in runs
         for one in run.networks
         for row in one.history
     ]
-    return csv_text(("seed", *(("member",) if several else ()), *columns), rows)
+    return csv_text((*keys, *columns), rows)
 
 
 def predictions_csv(

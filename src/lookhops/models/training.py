@@ -79,9 +79,11 @@ def train_into(
     plan, chosen = draw_splits(graphs, task, protocol, splits), choose_device(device)
     settings = _settings(graphs, learner, task, plan, final, workers, processes)
     state = ResumeState(Path(folder), settings, save_every)
-    config = workers.from_first(
-        lambda: state.prepare(resume, overwrite, lambda: _published(state.model))
-    )
+
+    def published() -> dict[str, Any] | None:
+        return load_model(folder).config if (state.model / CONFIG).exists() else None
+
+    config = workers.from_first(lambda: state.prepare(resume, overwrite, published))
     if config is not None:
         return config
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
@@ -93,11 +95,6 @@ def train_into(
     if stopped:
         raise stopped
     return config
-
-
-def _published(folder: Path) -> dict[str, Any] | None:
-    """The config of the finished model in a folder, if there is one."""
-    return load_model(folder).config if (folder / CONFIG).exists() else None
 
 
 def _settings(

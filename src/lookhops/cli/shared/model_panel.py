@@ -28,14 +28,14 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
     parts: list[RenderableType] = [grid(_about(config), columns=("", "bold", "dim"))]
     if seeds := config["metrics"]["seeds"]:
         several = len(seeds) > 1
-        own = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
+        shown_seeds = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
         head = "mean ± std" if several else f"seed {next(iter(seeds))}"
         task = task_in(config)
         heads = task.heads if len(task.heads) > 1 else []
         shown = [task.main] if heads else task.metrics
         scores = grid(
-            _metrics(config, shown, own),
-            ("test", head, *(f"seed {seed}" for seed in own)),
+            _metrics(config, shown, shown_seeds),
+            ("test", head, *(f"seed {seed}" for seed in shown_seeds)),
             ("", "right bold"),
         )
         confusion = [_confusion(config)] if "confusion" in config["metrics"] else []
@@ -47,11 +47,11 @@ def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator
     """Of several targets, a row each, those of one kind together."""
     summary = config["metrics"]["summary"]
     for words, group in groupby(heads, key=lambda head: head.task.words):
-        own = list(group)
-        titles = {metric.name: metric for head in own for metric in head.task.metrics}
-        shown = [titles[name] for name in own[0].task.panel if name in titles]
+        same_kind = list(group)
+        titles = {metric.name: metric for head in same_kind for metric in head.task.metrics}
+        shown = [titles[name] for name in same_kind[0].task.panel if name in titles]
         rows = []
-        for head in own:
+        for head in same_kind:
             found = (summary.get(f"{head.name}: {metric.name}") for metric in shown)
             cells = (m.written(f and f["mean"]) for m, f in zip(shown, found, strict=True))
             rows.append((escape(short(head.name, 2 * NAME_WIDTH)), *cells))
@@ -60,12 +60,12 @@ def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator
 
 
 def _metrics(
-    config: Mapping[str, Any], shown: Sequence[Metric], own: Sequence[str]
+    config: Mapping[str, Any], shown: Sequence[Metric], seeds: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
     """A row for each metric that is shown, and below it its interval where there is one."""
     metrics = config["metrics"]
     several, before = len(metrics["seeds"]) > 1, " "
-    known = {name for own in metrics["seeds"].values() for name in own}
+    known = {name for one in metrics["seeds"].values() for name in one}
     for metric in (metric for metric in shown if metric.shown and metric.name in known):
         title = metric.title.replace(f"{before}, ", "  ")  # a variant stands below, indented
         before = metric.title
@@ -74,7 +74,7 @@ def _metrics(
             yield title, "-"
             continue
         spread = (found["std"],) if several else ()
-        each = (metric.written(metrics["seeds"][seed][metric.name]) for seed in own)
+        each = (metric.written(metrics["seeds"][seed][metric.name]) for seed in seeds)
         each = (text.removesuffix(" %") for text in each)
         yield title, metric.written(found["mean"], *spread), *each
         if "interval" in found:

@@ -66,17 +66,17 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     the field keeps its default.
     """
     hints = get_type_hints(command, include_extras=True)
-    own = inspect.signature(command).parameters
+    taken = inspect.signature(command).parameters
     texts = argument_texts(command)
     configs: dict[str, Any] = {}
     panels: dict[str, str] = {}
     options: list[Option] = []
-    for name, parameter in own.items():
+    for name, parameter in taken.items():
         if is_dataclass((get_args(hints[name]) or (None,))[0]):
             config = hints[name]() if parameter.default is parameter.empty else parameter.default
             configs[name] = config
             panels |= dict.fromkeys(vars(config), get_args(hints[name])[1])
-            options += [option for option in options_of(config) if option.name not in own]
+            options += [option for option in options_of(config) if option.name not in taken]
         else:
             flag = f"--{name.replace('_', '-')}"
             text = texts.get(name, "")
@@ -89,7 +89,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**values: Any) -> None:
         for name, config in configs.items():
-            given = {key: values.pop(key) for key in vars(config) if key in values.keys() - own}
+            given = {key: values.pop(key) for key in vars(config) if key in values.keys() - taken}
             values[name] = replace(config, **given)
         command(**values)
 

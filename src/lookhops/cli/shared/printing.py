@@ -75,15 +75,11 @@ def grid(
     *,
     title: str | None = None,
 ) -> RichTable:
-    """Rows of text in columns, without lines around them.
+    """Rows of cells in Rich's markup (what a user wrote is escaped), without lines around them.
 
-    Args:
-        rows: The cells, in Rich's markup: what a user wrote is escaped.
-        head: Names of the columns.
-        columns: What each column is, in words: ``left``, ``right`` or ``center``; ``wrap``; and a
-            style, such as ``bold``. By default the first is ``left wrap``, for names, which may be
-            long and differ at their end; the others are ``right``.
-        title: Above it.
+    ``columns`` says what each is: ``left``, ``right`` or ``center``; ``wrap``; and a style, such as
+    ``bold``. By default the first is ``left wrap``, for names, which may be long and differ at the
+    end; the others are ``right``.
     """
     rows = list(rows)
     table = RichTable(title=title, title_justify="left", box=None, header_style="dim")

@@ -61,8 +61,8 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
 
     def show(progress: Epoch) -> None:
         nonlocal spoken
-        own = [run for run in progress.runs if not run.done(progress.protocol)]
-        going_on[progress.runs[0].key] = own
+        unfinished = [run for run in progress.runs if not run.done(progress.protocol)]
+        going_on[progress.runs[0].key] = unfinished
         going = [run for runs in going_on.values() for run in runs] or progress.runs
         last = [run.history[-1] for run in going]
         epoch = max(len(run.history) for run in going)
@@ -116,10 +116,7 @@ def stoppable(again: str) -> Iterator[Callable[[], None]]:
     """Make Ctrl-C and SIGTERM wait for the end of the epoch; a second one does not wait.
 
     Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``,
-    which ends the command as the signal would, after a line on how to go on.
-
-    Args:
-        again: How to go on.
+    which ends the command as the signal would, after a line on how to go on (``again``).
     """
     asked: list[int] = []
 

@@ -76,7 +76,7 @@ def opened(
             from lookhops.models.predictor import Predictor
 
             predictor = Predictor(model, device)
-            stream = _open_stream(reading, source, predictor, pool, begun)
+            stream = begun or _open_stream(reading, source, predictor, pool)
             stream.features = predictor.encoding.feature_names
             yield predictor, stream
         finally:
@@ -104,19 +104,14 @@ def _begun(
         molecules = kind_of_rows(path, reading, remembered) == MOLECULES
         if molecules and come_in_parts(path, reading):
             reading.check(source, MOLECULES)
-            chosen = reading.or_remembered(remembered)
-            stream = open_molecules(path, chosen, remembered, pool)
+            stream = open_molecules(path, reading.or_remembered(remembered), remembered, pool)
             stream.begin()
             return stream
     return None
 
 
 def _open_stream(
-    reading: GraphReader,
-    source: str,
-    predictor: Predictor,
-    pool: ParsingPool,
-    begun: MoleculeStream | None,
+    reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
 ) -> Stream:
     """A source in parts: molecules as they are read, packed graphs from their mapped file.
 
@@ -128,13 +123,10 @@ def _open_stream(
     from lookhops.sources.molecule_rows import SmilesLines
     from lookhops.sources.molecule_streams import MoleculeStream
 
-    if begun is not None:
-        return begun
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     if source == "-":
         rows = SmilesLines(stdin_lines(), STDIN)
-        chosen = reading.or_remembered(remembered)
-        return MoleculeStream(rows, pool, STDIN, chosen)
+        return MoleculeStream(rows, pool, STDIN, reading.or_remembered(remembered))
     if not source.strip():
         raise LookHopsError("Name the graphs: a file, a folder or a data set.")
     stream = open_stream(source, reading, remembered, pool, reading.data_dir)
@@ -143,56 +135,49 @@ def _open_stream(
     return stream
 
 
-def work_through(
-    stream: Stream,
-    device: torch.device,
-    compute: Callable[[Part], Any],
-    write: Callable[[Part, Any], None],
-    at_once: int = AT_ONCE,
-) -> int:
-    """Compute something for each part of a stream and write it, with a bar; the number of graphs.
+def compute(
+    stream: Stream, device: torch.device, work: Callable[[Part], Item]
+) -> Iterator[tuple[Part, Item]]:
+    """The parts of a stream in order, each with what is computed for it; on the CPU two at once."""
+    import torch
 
-    On the CPU ``at_once`` parts are computed side by side. They are written by another thread, in
-    order; no more than two wait for it.
-    """
-    done, on_cpu = 0, device.type == "cpu"
+    from lookhops.training.device import limited_threads
+
+    on_cpu = device.type == "cpu"
     parts = stream.parts(stream.part_size(on_cpu))
+    if not on_cpu:
+        yield from ((part, work(part)) for part in parts)
+        return
+    each = max(torch.get_num_threads() // AT_ONCE, 1)  # parts share the cores
+    pool = ThreadPoolExecutor(AT_ONCE, initializer=torch.set_num_threads, initargs=(each,))
+    try:
+        with limited_threads(1):  # what reads the parts would wait for who computes
+            yield from _in_order(pool, work, parts, AT_ONCE)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def work_through(
+    stream: Stream, computed: Iterable[tuple[Part, Item]], write: Callable[[Part, Item], None]
+) -> None:
+    """Write what was computed for each part of a stream, with a bar.
+
+    Another thread writes, in order; no more than two parts wait for it.
+    """
+    done = 0
     with _display() as show, ThreadPoolExecutor(1) as writer:
-        computed = _computed(parts, compute, at_once if on_cpu else 1)
         for (part, _), _ in _in_order(writer, lambda pair: write(*pair), computed, WAITING):
             done += len(part.graphs)
             show(done, part.share)
     for remark in stream.remarks():
         warn(remark)
-    return done
-
-
-def _computed(
-    parts: Iterator[Part], compute: Callable[[Part], Any], at_once: int
-) -> Iterator[tuple[Part, Any]]:
-    """Parts and what is computed for each, in order; so many side by side."""
-    if at_once < 2:
-        for part in parts:
-            yield part, compute(part)
-        return
-    import torch
-
-    from lookhops.training.device import limited_threads
-
-    each = max(torch.get_num_threads() // at_once, 1)  # parts share the cores
-    pool = ThreadPoolExecutor(at_once, initializer=torch.set_num_threads, initargs=(each,))
-    try:
-        with limited_threads(1):  # what reads the parts would wait for who computes
-            yield from _in_order(pool, compute, parts, at_once)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _in_order(
-    pool: ThreadPoolExecutor, work: Callable[[Item], Any], items: Iterable[Item], most: int
-) -> Iterator[tuple[Item, Any]]:
+    pool: ThreadPoolExecutor, work: Callable[[Any], Any], items: Iterable[Any], most: int
+) -> Iterator[tuple[Any, Any]]:
     """Items and what the threads of a pool make of each, in order; so many wait to be done."""
-    begun: deque[tuple[Item, Future[Any]]] = deque()
+    begun: deque[tuple[Any, Future[Any]]] = deque()
     for item in items:
         begun.append((item, pool.submit(work, item)))
         if len(begun) > most:
@@ -231,30 +216,22 @@ def check_output(path: Path, kinds: tuple[str, ...], source: str) -> None:
     if path.suffix.lower() not in kinds:
         known = " or ".join(filter(None, kinds))
         raise LookHopsError(f"{path}: is written as {known}; end its name so.")
-    if _is_read_from(path, source):
+    is_input = False
+    with suppress(OSError, RuntimeError, ValueError):  # one of the two is no file
+        given = Path(source).expanduser()
+        tables = [file for name in ("edges", "nodes", "graphs") for file in given.glob(f"{name}.*")]
+        resolved = path.resolve()  # also through folders that are yet to be made
+        is_input = any(resolved.samefile(file) for file in (given, *tables))
+    if is_input:
         raise LookHopsError(f"{path}: is the input itself; write to another file.")
-
-
-def _is_read_from(path: Path, source: str) -> bool:
-    """Whether a file is a source, or one of the tables in a folder that is."""
-    try:
-        place = Path(source).expanduser()
-        tables = [file for name in ("edges", "nodes", "graphs") for file in place.glob(f"{name}.*")]
-        there = path.resolve()  # also through folders that are yet to be made
-        return any(there.samefile(file) for file in (place, *tables))
-    except (OSError, RuntimeError, ValueError):  # one of the two is no file
-        return False
 
 
 @contextmanager
 def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[RowFile]:
     """The file that answers go to; where it is interrupted, what was done is kept.
 
-    Args:
-        path: Its name, which :func:`check_output` let pass; the end says what kind it is.
-        stream: The input, of which what was answered before is passed over.
-        made_by: What the content follows from.
-        resume: Whether to go on with what was begun.
+    To ``resume`` is to go on with what the same (``made_by``) began: rows of the stream that were
+    answered before are passed over.
     """
     from lookhops.core.row_files import ROW_FILES
 
@@ -268,9 +245,6 @@ def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[
             yield file
     except KeyboardInterrupt:
         if file.rows:
-            print_line(
-                f"{file.part} holds the first {counted(file.rows, 'row')}; the same command with "
-                "--resume goes on.",
-                err,
-            )
+            first = f"{file.part} holds the first {counted(file.rows, 'row')}"
+            print_line(f"{first}; the same command with --resume goes on.", err)
         raise

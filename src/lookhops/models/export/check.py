@@ -65,18 +65,12 @@ class Difference:
 def compare(
     predictor: Predictor, run: Callable[[Mapping[str, Array]], Array], graphs: Graphs
 ) -> Difference:
-    """Answers of an exported model beside our own.
-
-    Args:
-        predictor: The model, on the CPU.
-        run: What :func:`~lookhops.models.export.files.load_exported` gave.
-        graphs: Graphs that the model's encoding has read.
-    """
+    """Answers of an exported model (``run``) to graphs, beside those of ours on the CPU."""
     inputs = Inputs.of(predictor.encoding)
     found = run(inputs.arrays(graphs))
-    own = np.concatenate([one.output for one in predictor.predict(graphs).targets], axis=1)
-    error = np.abs(found - own).max(1)
-    notable = error > NOTABLE * np.abs(own).max(initial=1)
+    ours = np.concatenate([one.output for one in predictor.predict(graphs).targets], axis=1)
+    error = np.abs(found - ours).max(1)
+    notable = error > NOTABLE * np.abs(ours).max(initial=1)
     by_rounding = np.zeros_like(notable)
     if notable.any():
         again = graphs[np.flatnonzero(notable)]
@@ -100,18 +94,15 @@ def compare(
 def rests_on_rounding(model: ExportedModel, given: Mapping[str, Array]) -> Array:
     """Of which graphs a pooling may keep other nodes or edges in another runtime, shape (g).
 
-    Each pooling decides again with scores that were moved at random by a few roundings.
-
-    Args:
-        model: The model; its poolings are watched from here on.
-        given: The graphs, as :meth:`~lookhops.models.export.module.Inputs.arrays` gives them.
+    Each pooling decides again with scores that were moved at random by a few roundings: the model's
+    poolings are watched from here on.
     """
     found = torch.zeros(len(given["graph_sizes"]), dtype=torch.bool)
     for layer in model.modules():
         if isinstance(layer, NodePooling):
             _watch(layer, found)
     with torch.no_grad():
-        model(**{name: torch.from_numpy(own.copy()) for name, own in given.items()})
+        model(**{name: torch.from_numpy(array.copy()) for name, array in given.items()})
     return found.numpy()
 
 
@@ -138,11 +129,6 @@ def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
     """Graphs in a model's columns, of the sizes that it was trained on, all else at random.
 
     Some values of labels are not seen by the model, some numbers are blank, some nodes alone.
-
-    Args:
-        checkpoint: The model.
-        count: How many.
-        seed: Of the generator.
     """
     generator = np.random.default_rng(seed)
     low, high = checkpoint.config.get("facts", {}).get("nodes_range", (1, MOST_NODES))
@@ -160,7 +146,7 @@ def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
         (np.concatenate((node[linked], node[extra])), np.concatenate((before[linked], more[extra])))
     )
     pairs = np.unique(np.sort(ends, axis=0), axis=1)
-    source, target = (torch.from_numpy(np.concatenate(own)) for own in (pairs, pairs[::-1]))
+    source, target = (torch.from_numpy(np.concatenate(both)) for both in (pairs, pairs[::-1]))
     encoding, scales = checkpoint.encoding, checkpoint.preprocessing(checkpoint.answering[0]).scales
     return Graphs.from_edges(
         source,
@@ -169,7 +155,7 @@ def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
         nodes=_features(encoding.nodes, encoding.by_name, scales.nodes, len(node), generator),
         edges=_features(
             encoding.edges or Columns(), encoding.by_name, scales.edges, pairs.shape[1], generator
-        ).map(lambda own: own.repeat(2, 1)),
+        ).map(lambda columns: columns.repeat(2, 1)),
         whole=_features(encoding.whole or Columns(), True, None, count, generator),
         name="made-up graphs",
         featuriser=encoding.featuriser,

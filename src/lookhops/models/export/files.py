@@ -8,6 +8,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,9 @@ LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")
 
 
 def export_model(checkpoint: Checkpoint, path: Path, example: Graphs) -> dict[str, Any]:
-    """Write a model as one file; what it holds besides, as JSON can hold it.
+    """Write a model as one file, ``.onnx`` or ``.pt2``; what it holds besides, as for JSON.
 
-    Args:
-        checkpoint: The model.
-        path: A file that ends in ``.onnx`` or ``.pt2``; an interrupted write leaves what was there.
-        example: A few graphs that the model's encoding has read, to run it on while it is recorded.
+    It is run on the ``example``, graphs that the model's encoding has read, while it is recorded.
     """
     if path.suffix not in (ONNX, PROGRAM):
         raise LookHopsError(
@@ -62,7 +60,12 @@ def export_model(checkpoint: Checkpoint, path: Path, example: Graphs) -> dict[st
     about = describe(checkpoint, model)
     with _quiet():
         program = _program(model, model.inputs.arrays(example))
-        content = (_onnx if path.suffix == ONNX else _pt2)(program, model, about)
+        if path.suffix == ONNX:
+            content = _onnx(program, model, about)
+        else:
+            buffer = io.BytesIO()
+            torch.export.save(program, buffer, extra_files={ABOUT: json.dumps(about)})
+            content = buffer.getvalue()
     write_bytes(path, content)
     return about
 
@@ -72,8 +75,8 @@ def describe(checkpoint: Checkpoint, model: ExportedModel) -> dict[str, Any]:
     answers = []
     for head in checkpoint.task.heads:
         start, stop, _ = head.channels.indices(checkpoint.task.out_channels)
-        own: dict[str, Any] = {"target": head.title, "kind": head.task.kind}
-        answers.append({**own, "channels": [start, stop], **head.task.choices})
+        what: dict[str, Any] = {"target": head.title, "kind": head.task.kind}
+        answers.append({**what, "channels": [start, stop], **head.task.choices})
     return {
         "format": FORMAT,
         "lookhops": __version__,
@@ -98,7 +101,7 @@ def load_exported(path: Path) -> Callable[[Mapping[str, Array]], Array]:
     module = torch.export.load(path).module()
 
     def run(arrays: Mapping[str, Array]) -> Array:
-        tensors = {name: torch.from_numpy(own.copy()) for name, own in arrays.items()}
+        tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
         with torch.no_grad():
             return module(**tensors).numpy()
 
@@ -122,18 +125,10 @@ def _check_layers(model: ExportedModel) -> None:
 def _program(model: ExportedModel, arrays: Mapping[str, Array]) -> torch.export.ExportedProgram:
     """The model as a graph of operations, for any numbers of nodes, edges and graphs."""
     sizes = {name: torch.export.Dim(name) for name in ("graphs", "nodes", "edges")}
-    shapes = {name: {axis: sizes[own] for axis, own in AXES[name].items()} for name in arrays}
-    tensors = {name: torch.from_numpy(own.copy()) for name, own in arrays.items()}
+    shapes = {name: {axis: sizes[size] for axis, size in AXES[name].items()} for name in arrays}
+    tensors = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
     with torch.no_grad():
         return torch.export.export(model, (), tensors, dynamic_shapes=shapes, strict=False)
-
-
-def _pt2(
-    program: torch.export.ExportedProgram, model: ExportedModel, about: Mapping[str, Any]
-) -> bytes:
-    buffer = io.BytesIO()
-    torch.export.save(program, buffer, extra_files={ABOUT: json.dumps(about)})
-    return buffer.getvalue()
 
 
 def _onnx(
@@ -198,8 +193,6 @@ def _sort() -> Callable[..., Any]:
 
 
 def _import(name: str) -> Any:
-    from importlib import import_module
-
     try:
         return import_module(name)
     except ImportError as error:
