@@ -157,7 +157,7 @@ def test_models_without_a_network_are_rows_too(lookhops, tmp_path):
         (["--models", "gcn,morgan-forest"], "morgan-forest reads the SMILES"),
         (["--runner", "slurm"], "The runner is local or ray"),
         (["--seeds", "a,b"], "Seeds are a count"),
-        (["--precision", "float8"], "precision is one of"),
+        (["--precision", "float8"], "precision"),
         (["--task-size", "4"], "too few"),
         (["--seeds", "³"], "Seeds are a count"),
         (["--seeds", "99999999999999999999"], "from 1 to 1,000"),

@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import MINUS
-from lookhops.encoding.graph_encoding import PreparedGraphs
+from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import Texts
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
