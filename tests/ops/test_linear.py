@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import linear
 
 from lookhops.nn.linear import Linear
-from lookhops.ops import linear as onednn
+from lookhops.ops import dense
 
 pytestmark = pytest.mark.skipif(
     not torch.backends.mkldnn.is_available(), reason="PyTorch has no oneDNN here"
@@ -15,21 +15,21 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def everywhere(monkeypatch):
     """Take oneDNN for products of any size, on any processor."""
-    monkeypatch.setattr(onednn, "_is_faster", lambda: True)
-    monkeypatch.setattr(onednn, "LEAST", 0)
-    monkeypatch.setattr(onednn, "ROWS", 8)
+    monkeypatch.setattr(dense, "_is_faster", lambda: True)
+    monkeypatch.setattr(dense, "LEAST", 0)
+    monkeypatch.setattr(dense, "MULTIPLE", 8)
 
 
 @pytest.fixture
 def asked(monkeypatch):
     """How many products were taken by oneDNN."""
-    found, product = [], onednn.product
+    found, product = [], dense.onednn_product
 
     def noted(*given):
         found.append(1)
         return product(*given)
 
-    monkeypatch.setattr(onednn, "product", noted)
+    monkeypatch.setattr(dense, "onednn_product", noted)
     return found
 
 
@@ -55,14 +55,14 @@ def test_a_second_derivative_goes_through(everywhere):
         (first,) = torch.autograd.grad(layer().sin().sum(), x, create_graph=True)
         return torch.autograd.grad(first.square().sum(), (x, weight))
 
-    found = by(lambda: onednn.dense(x, weight, None))
+    found = by(lambda: dense.by_onednn(x, weight, None))
     torch.testing.assert_close(found, by(lambda: linear(x, weight)))
 
 
 def test_padding_is_nobodys_row(everywhere):
     x, weight = torch.randn(24, 5), torch.randn(7, 5)
-    alone = onednn.dense(x[:11].clone(), weight, None)
-    torch.testing.assert_close(alone, onednn.dense(x, weight, None)[:11])
+    alone = dense.by_onednn(x[:11].clone(), weight, None)
+    torch.testing.assert_close(alone, dense.by_onednn(x, weight, None)[:11])
     assert alone.shape == (11, 7)
 
 
@@ -84,7 +84,7 @@ def test_transforms_and_traces_take_pytorchs_own(everywhere):
 
 def test_what_is_left_to_pytorch(everywhere):
     x, weight = torch.randn(16, 5), torch.randn(7, 5)
-    assert onednn.fits(x, weight)
+    assert dense.onednn_fits(x, weight)
     others = [
         (x.double(), weight.double()),
         (x.bfloat16(), weight.bfloat16()),
@@ -93,12 +93,12 @@ def test_what_is_left_to_pytorch(everywhere):
         (x[None], weight),
         (x, weight[None]),
     ]
-    assert not any(onednn.fits(*given) for given in others)
+    assert not any(dense.onednn_fits(*given) for given in others)
     with torch.autocast("cpu"):
-        assert not onednn.fits(x, weight)
+        assert not dense.onednn_fits(x, weight)
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")
-    assert not onednn.fits(x, weight)
+    assert not dense.onednn_fits(x, weight)
     torch.set_float32_matmul_precision(before)
 
 
@@ -112,6 +112,6 @@ def test_what_is_left_to_pytorch(everywhere):
     ],
 )
 def test_where_it_is_faster(monkeypatch, processor, capability, faster):
-    monkeypatch.setattr(onednn, "_processor", lambda: processor)
+    monkeypatch.setattr(dense, "_processor", lambda: processor)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    assert onednn._is_faster.__wrapped__() is faster
+    assert dense._is_faster.__wrapped__() is faster

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from lookhops.ops.linear import linear
+from lookhops.ops.dense import linear
 from lookhops.ops.linear_relu import linear_relu
 
 

@@ -9,8 +9,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.nn.linear import Linear
 from lookhops.ops.batch import WholeInputs
 from lookhops.ops.dropout import dropout
-from lookhops.ops.pattern import group
-from lookhops.ops.product import multiply
+from lookhops.ops.product import row_sums
 
 #: Numbers of these readings where layers are numbered for dropout: no network is as deep.
 FINGERPRINT_LAYER, TOTALS_LAYER = 1 << 20, 1 << 21
@@ -62,32 +61,8 @@ class Fingerprint(nn.Module):
             key = key.reshape(-1).index_select(0, inputs.row // inputs.number.shape[-1])
             entries = scale[:, None, None]  # with a key of its own each
             scale = dropout(entries, self.p, key, FINGERPRINT_LAYER, inputs.place).flatten()
-        output = _Bag.apply(table, inputs.indices, inputs.offsets, inputs.row, scale)
+        output = row_sums(table, inputs.indices, inputs.offsets, inputs.row, scale)
         return output.view(*inputs.number.shape, -1)
-
-
-class _Bag(torch.autograd.Function):
-    """Weighted sums of rows of a table: a sparse product; its gradient is the transposed one.
-
-    The transpose keeps the order of the entries, so that the gradient is the same bits each time,
-    which adding by index on a GPU is not.
-    """
-
-    @staticmethod
-    def forward(ctx, table, indices, offsets, row, scale):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(indices, offsets, row, scale)
-        ctx.size = len(table)
-        return multiply(offsets.int(), indices.int(), scale, table)
-
-    @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        indices, offsets, row, scale = ctx.saved_tensors
-        entry = torch.arange(indices.numel(), device=indices.device)
-        # Padding goes to a row after the last, which is left out.
-        rows = torch.where(entry < offsets[-1], indices, ctx.size).int()
-        starts, order = group(rows, ctx.size + 1)
-        graph, scale = row.index_select(0, order).int(), scale.index_select(0, order)
-        return multiply(starts[:-1], graph, scale, grad.contiguous()), *[None] * 4
 
 
 class Totals(nn.Module):

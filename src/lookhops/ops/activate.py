@@ -126,9 +126,8 @@ class Activate(torch.autograd.Function):
     @staticmethod
     def forward(ctx, z, score, graph, start, end, alive, normalize):
         """One kernel over graphs; z has leading axes where slices end with padding."""
-        shape, z = z.shape, z.contiguous()
-        x = torch.empty_like(z)
-        scale = torch.empty(shape[:-1], dtype=torch.float32, device=z.device)
+        z = z.contiguous()
+        x, scale = torch.empty_like(z), z.new_empty(z.shape[:-1], dtype=torch.float32)
         read, ties, count = _read(z, alive, start, end, (score, x, scale), normalize)
         ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
         ctx.set_materialize_grads(False)  # the x of the last layer has none
@@ -140,11 +139,8 @@ class Activate(torch.autograd.Function):
         """One kernel over rows."""
         z, score, graph, alive, scale, read, ties, count = ctx.saved_tensors
         grad_read = torch.zeros_like(read) if grad_read is None else grad_read
-        of_read = (read, grad_read, ties, count)
-        grad_z, grad_score = _backward(
-            z, score, alive, graph, scale, of_read, grad_x, ctx.normalize, relu=True
-        )
-        return grad_z, grad_score, None, None, None, None, None
+        of_read, how = (read, grad_read, ties, count), (ctx.normalize, True)
+        return *_backward(z, score, graph, alive, scale, of_read, grad_x, *how), *[None] * 5
 
 
 class Readout(torch.autograd.Function):
@@ -163,8 +159,8 @@ class Readout(torch.autograd.Function):
         """One kernel over rows."""
         x, graph, alive, read, ties, count = ctx.saved_tensors
         of_read = (read, grad_read, ties, count)
-        grad_x, _ = _backward(x, None, alive, graph, None, of_read, None, False, relu=False)
-        return grad_x, None, None, None, None
+        grad_x, _ = _backward(x, None, graph, alive, None, of_read, None, False, relu=False)
+        return grad_x, *[None] * 4
 
 
 def _read(z, alive, start, end, activation=None, normalize=False):
@@ -177,11 +173,9 @@ def _read(z, alive, start, end, activation=None, normalize=False):
     graphs, width = start.numel(), z.shape[-1]
     slices, rows = z.shape[:-2].numel(), z.shape[:-1].numel()
     parts = min(triton.next_power_of_2(max(rows // max(graphs * ROWS_A_PART, 1), 1)), 64)
-    whole = parts == 1
-    like = {"dtype": torch.float32, "device": z.device}
-    read = torch.empty(graphs, 2 * width, dtype=z.dtype, device=z.device) if whole else None
-    found = torch.empty(graphs, parts, 1 if whole else 3, width, **like)
-    count = torch.empty(graphs, parts, **like)
+    read = z.new_empty(graphs, 2 * width) if parts == 1 else None
+    found = z.new_empty(graphs, parts, 1 if parts == 1 else 3, width, dtype=torch.float32)
+    count = z.new_empty(graphs, parts, dtype=torch.float32)
     padding = 0 if activation is None else triton.cdiv(rows // slices, PADDING_ROWS)
     given = (z, *(activation or (None, None, None)), alive, start, end)
     counts = (graphs, parts, graphs // slices, rows // slices, max(padding, 1), width)
@@ -202,25 +196,18 @@ def _read(z, alive, start, end, activation=None, normalize=False):
     return torch.cat((most, mean), dim=1).to(z.dtype), ties, count
 
 
-def _backward(z, score, alive, graph, scale, of_read, grad_x, normalize, relu):
+def _backward(z, score, graph, alive, scale, of_read, grad_x, normalize, relu):
     """Gradients of z and score; ``of_read`` is the readout, its gradient, ties and counts."""
     rows, width = z.shape[:-1].numel(), z.shape[-1]
     grad_z = torch.empty_like(z)
     grad_score = None if score is None else torch.empty_like(score)
     grad_x = None if grad_x is None else grad_x.contiguous()
-    of_read = (each.contiguous() for each in of_read)
-    given = (z, score, alive, graph, scale, *of_read, grad_x)
-    grid, sizes = _blocks_of(rows, width)
-    _activate_backward_kernel[grid](
+    given = (z, score, alive, graph, scale, *(each.contiguous() for each in of_read), grad_x)
+    sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
+    _activate_backward_kernel[(triton.cdiv(rows, ROWS),)](
         *given, grad_z, grad_score, rows, width, NORMALIZE=normalize, RELU=relu, **sizes
     )
     return grad_z, grad_score
-
-
-def _blocks_of(rows, width):
-    """The grid and the sizes of programs that each take whole rows."""
-    sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
-    return (triton.cdiv(rows, ROWS),), sizes
 
 
 if triton is not None:

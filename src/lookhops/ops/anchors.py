@@ -16,7 +16,7 @@ from torch import Tensor
 from lookhops.ops.dense import scores_beside
 from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
 from lookhops.ops.merge import merge
-from lookhops.ops.product import SparseMatrix
+from lookhops.ops.product import SparseMatrix, transposed_values
 from lookhops.ops.recurrences import Recurrence, chebyshev, polynomial_sum
 
 #: What a score goes through.
@@ -133,24 +133,22 @@ class _Scores(torch.autograd.Function):
     @staticmethod
     def forward(ctx, z, offset, theta, bias, chebyshev, activation, value, *entries):
         """A pass over z, then Clenshaw's rule, or Horner's."""
-        z, theta, row_ptr, column = z.contiguous(), theta.contiguous(), *entries[:2]
+        z, theta, csr = z.contiguous(), theta.contiguous(), (*entries[:2], value)
         offset = None if offset is None else offset.contiguous()
-        rows, width, count = z.shape[:-1].numel(), z.shape[-1], theta.shape[-2]
-        each = z.shape[-2]  # rows of a slice
-        terms = torch.empty(count, rows, dtype=torch.float32, device=z.device)
-        blocks = triton.cdiv(each, ROWS)
+        rows, (each, width), count = z.shape[:-1].numel(), z.shape[-2:], theta.shape[-2]
+        terms = z.new_empty(count, rows, dtype=torch.float32)
         sizes = {"COUNT": count, "ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width)}
-        _terms_kernel[rows // each, blocks](
+        _terms_kernel[rows // each, triton.cdiv(each, ROWS)](
             z, offset, theta, terms, rows, each, width, **sizes, num_warps=4
         )
         now, before = terms[-1], None
         for j in range(count - 2, -1, -1):
             last = j == 0
             dtype = torch.promote_types(z.dtype, bias.dtype) if last else torch.float32
-            after = torch.empty(rows, dtype=dtype, device=z.device)
+            after = z.new_empty(rows, dtype=dtype)
             given = terms[j], before, bias.contiguous() if last else None
             how = 2 if chebyshev and not last else 1, activation if last else "none"
-            _launch_hop((row_ptr, column, value), now, *given, after, each, *how)
+            _launch_hop(csr, now, *given, after, each, *how)
             now, before = after, now if chebyshev else None
         ctx.save_for_backward(z, offset, theta, now, value, *entries)
         ctx.how, ctx.dtype = (chebyshev, activation), bias.dtype
@@ -164,21 +162,19 @@ class _Scores(torch.autograd.Function):
             return beside, *[None] * 11
         z, offset, theta, found, value, _, _, row_ptr, column, order = ctx.saved_tensors
         chebyshev, activation = ctx.how
-        value = value if value is None or order is None else value.index_select(0, order)
-        rows, width, count = z.shape[:-1].numel(), z.shape[-1], theta.shape[-2]
-        each, matrix = z.shape[-2], (row_ptr, column, value)
-        slopes = torch.empty(count, rows, dtype=torch.float32, device=z.device)
-        own = grad.contiguous().view(-1), found.view(-1), slopes[0]
-        _launch_hop(matrix, own[0], None, None, None, slopes[1], each, 1, activation, own[1:])
+        csr = row_ptr, column, transposed_values(value, order)
+        rows, (each, width), count = z.shape[:-1].numel(), z.shape[-2:], theta.shape[-2]
+        slopes = z.new_empty(count, rows, dtype=torch.float32)
+        grad, answers = grad.contiguous().view(-1), (found.view(-1), slopes[0])
+        _launch_hop(csr, grad, None, None, None, slopes[1], each, 1, activation, answers)
         for j in range(2, count):
-            before = slopes[j - 2] if chebyshev else None
-            how = 2 if chebyshev else 1, "none"
-            _launch_hop(matrix, slopes[j - 1], None, before, None, slopes[j], each, *how)
+            before, scale = (slopes[j - 2], 2) if chebyshev else (None, 1)
+            _launch_hop(csr, slopes[j - 1], None, before, None, slopes[j], each, scale, "none")
         slices = rows // each
         blocks = max(triton.cdiv(rows, GRAD_ROWS * PROGRAMS), FEWEST_BLOCKS)
         programs = triton.cdiv(each, GRAD_ROWS * blocks)  # of a slice
         grad_z, beside = torch.empty_like(z), None if beside is None else beside.contiguous()
-        parts = torch.empty(slices * programs, count, width + 1, device=z.device)
+        parts = z.new_empty(slices * programs, count, width + 1, dtype=torch.float32)
         sizes = {"COUNT": count, "ROWS": GRAD_ROWS, "CHANNELS": triton.next_power_of_2(width)}
         counts = (rows, each, programs, blocks, width)
         _score_backward_kernel[(slices * programs,)](
@@ -186,7 +182,7 @@ class _Scores(torch.autograd.Function):
         )
         grad_theta = torch.empty_like(theta)
         grad_offset = None if offset is None else torch.empty_like(offset)
-        grad_bias = torch.empty(*theta.shape[:-2], 1, dtype=ctx.dtype, device=z.device)
+        grad_bias = z.new_empty(*theta.shape[:-2], 1, dtype=ctx.dtype)
         grads = (grad_theta, grad_offset, grad_bias)
         sizes = {"COUNT": count, "PARTS": PARTS, "CHANNELS": PART_CHANNELS, "num_warps": 8}
         _score_sums_kernel[slices, count + 1, triton.cdiv(width, PART_CHANNELS)](

@@ -137,6 +137,20 @@ class GraphBatch:
     near_ties: bool = False
     extent: Extent | None = None
 
+    @classmethod
+    def of(cls, x: Tensor, adjacency: Adjacency, graph: Tensor | None) -> GraphBatch:
+        """What a PyG user gave, as a batch; without ``graph`` all nodes are one graph."""
+        if graph is None:
+            graph = torch.zeros(x.shape[0], dtype=torch.long, device=x.device)
+        if graph.shape != x.shape[:1]:
+            raise LookHopsError(
+                f"batch names the graph of each of the {x.shape[0]} nodes; "
+                f"it cannot have shape {tuple(graph.shape)}."
+            )
+        if torch.compiler.is_compiling():  # no value can be read: allow for a graph a node
+            return cls(x, adjacency, graph, x.shape[0])
+        return cls(x, adjacency, graph, int(graph.max()) + 1 if graph.numel() else 0)
+
     @property
     def tolerance(self) -> float:
         """How far below a maximum, as a share of it, nodes may be to share its gradient."""

@@ -76,18 +76,18 @@ def _links(
     members: SparseMatrix, weight: Tensor | None, place: Tensor, start: int, end: int, width: int
 ) -> Entries:
     """The entries of A' in the rows from start to end, row by row."""
-    whole = members.pattern
-    entries = slice(*whole.row_ptr[[start, end]].tolist())
-    row_ptr = whole.row_ptr[start : end + 1] - entries.start
-    pattern = Pattern(row_ptr, whole.column[entries] - start)
+    every = members.pattern
+    entries = slice(*every.row_ptr[[start, end]].tolist())
+    row_ptr = every.row_ptr[start : end + 1] - entries.start
+    pattern = Pattern(row_ptr, every.column[entries] - start)
     place = place[start:end]
-    own = place.index_select(0, pattern.row)
+    cluster = place.index_select(0, pattern.row)
     step = max(BUDGET[place.device.type] // max(end - start, 1), 1)
     pieces: list[Entries] = [(place[:0], place[:0], None if weight is None else weight[:0])]
     for left in range(0, width, step):
         shape = (end - start, min(step, width - left))
-        entry = ((own >= left) & (own < left + step)).nonzero().flatten()
-        index = (pattern.column[entry].long(), own[entry] - left)
+        entry = ((cluster >= left) & (cluster < left + step)).nonzero().flatten()
+        index = (pattern.column[entry].long(), cluster[entry] - left)
         ones = torch.ones_like(entry, dtype=torch.float32)
         there = product(pattern, None, None, ones, index, shape) != 0
         row, column = (there & (place >= 0)[:, None]).nonzero().unbind(1)

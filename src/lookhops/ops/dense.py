@@ -1,5 +1,8 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Dense products of a stack of members, and with few outputs, fast in both directions.
+"""Dense layers: of one member, of a stack of members, and with few outputs.
+
+On the CPU PyTorch multiplies float32 with MKL, which takes AVX2 on AMD's processors even where they
+have AVX-512. oneDNN, which comes with PyTorch too, takes AVX-512 on any: twice as fast there.
 
 The kernel has the accuracy of float32 on tensor cores. These take factors of few bits, so each
 factor is taken apart, and the products of its parts are added up. Of two parts of 11 bits each
@@ -12,11 +15,22 @@ than one product in float32 without tensor cores.
 
 from __future__ import annotations
 
+import platform
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
 import torch
 from torch import Tensor
+from torch.nn.functional import linear as plain_linear
+from torch.nn.functional import pad
 
 from lookhops.ops.gpu import available, tl, triton
 
+#: Rows are padded to a multiple of this: oneDNN prepares for each number of rows, and remembers it.
+MULTIPLE = 512
+#: Products of fewer numbers are over before oneDNN has begun.
+LEAST = 1 << 23
 PIECE = 256  # rows of one piece of a weight gradient
 # Rows and columns of the product that a program finds: parts of the factors lie in registers.
 ROWS, COLUMNS, COLUMNS_OF_LONG_SUMS = 64, 64, 128
@@ -25,6 +39,105 @@ WARPS = 4
 PROGRAMS = 264  # of long sums, that an H200 runs at once
 FEWEST_STEPS = 4  # of TERMS, in a piece of a long sum
 NARROWEST, STEP, WIDEST = 16, 16, 256  # channels
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    r"""The product :math:`x W^\top + b`, and the bias where it is still to be added.
+
+    That is the bias of a stack of members, which kernels that read the product can add.
+
+    Args:
+        x: Shape :math:`(\ldots, n, d)`.
+        weight: Shape :math:`(d', d)`, or :math:`(s, d', d)` with a slice for each member.
+        bias: Shape :math:`(d')`, or :math:`(s, d')`; none means zero.
+    """
+    if onednn_fits(x, weight):
+        return by_onednn(x, weight, bias), None
+    if weight.dim() == 2:
+        return plain_linear(x, weight, bias), None
+    x = x.expand(weight.shape[0], -1, -1) if x.dim() != 3 else x
+    return stacked(x, weight), bias
+
+
+def onednn_fits(x: Tensor, weight: Tensor) -> bool:
+    """Whether :func:`by_onednn` is faster for these than PyTorch's ``linear``."""
+    plain = x.device.type == "cpu" and x.dim() == weight.dim() == 2
+    if not plain or torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False  # to look at the number of rows would fix it
+    exact = x.dtype == weight.dtype == torch.float32
+    large = len(x) >= MULTIPLE and x.numel() * len(weight) >= LEAST
+    return exact and large and x.is_contiguous() and _is_faster() and not _is_special()
+
+
+def _is_special() -> bool:
+    """Whether products are rounded or transformed, which PyTorch's own know how to be."""
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None
+    if transformed or torch.is_autocast_enabled("cpu"):
+        return True
+    try:
+        return torch.get_float32_matmul_precision() != "highest"
+    except RuntimeError:  # the user has chosen by PyTorch's newer settings
+        return True
+
+
+def by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    r""":math:`x W^\top + b` of matrices, differentiable."""
+    count, more = len(x), -len(x) % MULTIPLE
+    padded = pad(x, (0, 0, 0, more)) if more else x
+    if torch.is_grad_enabled():
+        found = _ByOneDNN.apply(padded, weight, bias, count)
+    else:
+        found = onednn_product(padded, weight, bias)
+    return found[:count] if more else found
+
+
+def onednn_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """:func:`by_onednn` without a gradient, of a multiple of ``MULTIPLE`` rows."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+class _ByOneDNN(torch.autograd.Function):
+    """The gradient of the weights is left to MKL: over so many rows it rounds less."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, count):
+        ctx.save_for_backward(x, weight)
+        ctx.count = count
+        return onednn_product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, weight = ctx.saved_tensors
+        needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        grad_x, rows = None, grad[: ctx.count]  # padding has no part in sums over rows
+        if needs_x:
+            second = torch.is_grad_enabled()  # a second derivative is wanted
+            grad_x = grad @ weight if second else onednn_product(grad.contiguous(), weight.mT)
+        return (
+            grad_x,
+            rows.mT @ x[: ctx.count] if needs_weight else None,
+            rows.sum(0) if needs_bias else None,
+            None,
+        )
+
+
+@cache
+def _is_faster() -> bool:
+    """Whether oneDNN is here, and this is a processor with AVX-512 that is not Intel's."""
+    known = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
+    if not known or torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return False
+    return hasattr(torch.ops.mkldnn, "_linear_pointwise") and "AuthenticAMD" in _processor()
+
+
+def _processor() -> str:
+    """What the system says about its processors."""
+    with suppress(OSError, UnicodeError):
+        return Path("/proc/cpuinfo").read_text()
+    return platform.processor()
+
+
+# -------------------------------------------------------------------- stacked members
 
 
 def stacked(x: Tensor, weight: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from lookhops.ops.anchors import Anchors
 from lookhops.ops.batch import GraphBatch
 from lookhops.ops.gpu import can_run_on, tl, triton
 from lookhops.ops.merge import add_up
+from lookhops.ops.product import transposed_values
 from lookhops.ops.recurrences import chebyshev
 
 #: Nodes of the largest graph that one program takes, and the fewest graphs that fill a GPU.
@@ -64,7 +65,7 @@ class Merging:
         z, matrix, graphs = anchors.z, anchors.matrix, (self.alive, batch.alive, *batch.bounds)
         value = None if matrix.value is None else matrix.value.to(z.dtype)
         row_ptr, column, row_ptr_t, column_t, order = matrix.entries()
-        value_t = value if value is None or order is None else value.index_select(0, order)
+        value_t = transposed_values(value, order)
         entries = (row_ptr, column, value, row_ptr_t, column_t, value_t)
         weight, bias = self.weight.to(z.dtype), self.bias.to(z.dtype)
         flat = None if score is None else score.flatten()

@@ -6,8 +6,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lookhops.ops.dense import linear
 from lookhops.ops.gpu import can_run_on, tl, triton
-from lookhops.ops.linear import linear
 
 SIDE = 32  # rows and columns of the products that a program makes
 MOST_ROWS = 1024  # a program adds up a weight's gradient over all rows

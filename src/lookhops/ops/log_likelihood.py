@@ -48,11 +48,9 @@ class LogLikelihood(torch.autograd.Function):
     @staticmethod
     def forward(ctx, output, target, fitted, real):
         """One kernel, which leaves the gradient too: it is as large as the output."""
-        output, target = output.contiguous(), target.contiguous()
-        graphs, classes = output.shape[-2:]
-        stack = output.shape[:-2]
-        losses = torch.empty(stack, dtype=output.dtype, device=output.device)
-        totals, slope = torch.empty_like(losses), torch.empty_like(output)
+        output, target, slope = output.contiguous(), target.contiguous(), torch.empty_like(output)
+        stack, (graphs, classes) = output.shape[:-2], output.shape[-2:]
+        losses, totals = output.new_empty(stack), output.new_empty(stack)
         given = (None if one is None else one.contiguous() for one in (fitted, real))
         block = triton.next_power_of_2(classes)
         sizes = {"GRAPHS": max(ELEMENTS // block, 1), "CLASSES": block, "num_warps": 4}

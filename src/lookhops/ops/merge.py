@@ -19,6 +19,7 @@ from lookhops.ops.product import (
     launch_entries,
     launch_hop,
     multiply,
+    transposed_values,
 )
 from lookhops.ops.recurrences import (
     Recurrence,
@@ -111,7 +112,7 @@ class _Merge(torch.autograd.Function):
         if learns and torch.is_grad_enabled():  # a second derivative is wanted: through them too
             csr = row_ptr, column, value
             hops = merge_hops(recurrence, csr, z, weight, offset=offset, keep=True).hops
-        value_t = value if value is None or order is None else value.index_select(0, order)
+        value_t = transposed_values(value, order)
         csr, grad = (row_ptr_t, column_t, value_t), grad.contiguous()
         total, sums, grad_hops = merge_hops(
             recurrence, csr, grad, weight, other=z, offset=offset, keep=learns

@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.batch import GraphBatch
 from lookhops.ops.clusters import links_between, product
-from lookhops.ops.gpu import can_run_on, tl, triton
+from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
 from lookhops.ops.pattern import Pattern, cached
 from lookhops.ops.product import SparseMatrix
 
@@ -27,18 +27,14 @@ class Neighbourhoods:
     """The neighbourhoods of a batch's nodes, one for each.
 
     Where the batch says how large its graphs can be, every shape follows from that and nothing is
-    asked of the device: there is room for as many links as there can ever be, and what is left of
-    it is padding. Else there are as many entries as are needed.
+    asked of the device: there are as many links as there can ever be, and those that are not there
+    are padding. Else there are as many entries as are needed.
     """
 
     def __init__(self, batch: GraphBatch) -> None:
-        self.batch = batch
-        self.adjacency = batch.adjacency
-
-    @property
-    def has_values(self) -> bool:
-        """Whether edges are more than there or not."""
-        return self.adjacency.weighted or self.adjacency.factor is not None
+        self.batch, self.adjacency = batch, batch.adjacency
+        alive = batch.alive
+        self.alive = torch.ones_like(batch.graph, dtype=torch.bool) if alive is None else alive
 
     @cached
     def pattern(self) -> Pattern:
@@ -46,22 +42,18 @@ class Neighbourhoods:
         adjacency, edges = self.adjacency, self.adjacency.pattern
         if self.batch.extent is None:
             return adjacency.with_loops.select(adjacency.counted_with_loops)
-        if self.has_values or not can_run_on(edges.column):
+        has_values = adjacency.weighted or adjacency.factor is not None
+        if has_values or not can_run_on(edges.column):
             return self._pushed[0]
-        ends, source, target = neighbourhoods_by_kernels(
-            edges.row_ptr.int(),
-            edges.column.int(),
-            adjacency.weight,
-            self._alive,
-            ascending=edges.mirrored,
-        )
+        given = edges.row_ptr.int(), edges.column.int(), adjacency.weight, self.alive
+        ends, source, target = neighbourhoods_by_kernels(*given, ascending=edges.mirrored)
         return Pattern(ends, source, adjacency.symmetric, target)
 
     @cached
     def _pushed(self) -> tuple[Pattern, Tensor]:
         """The pattern of fixed shape, and which entry of ``with_loops`` is where."""
-        whole, counted = self.adjacency.with_loops, self.adjacency.counted_with_loops
-        pattern, order = whole.push_out(counted & self._alive.index_select(0, whole.row))
+        every, counted = self.adjacency.with_loops, self.adjacency.counted_with_loops
+        pattern, order = every.push_out(counted & self.alive.index_select(0, every.row))
         pattern.mirrored = self.adjacency.pattern.mirrored and self.adjacency.weight is None
         return pattern, order
 
@@ -71,11 +63,6 @@ class Neighbourhoods:
         if self.batch.extent is None:
             return self.adjacency.counted_with_loops.nonzero().flatten()
         return self._pushed[1]
-
-    @property
-    def _alive(self) -> Tensor:
-        alive = self.batch.alive
-        return torch.ones_like(self.batch.graph, dtype=torch.bool) if alive is None else alive
 
     @cached
     def _first(self) -> Tensor:
@@ -117,29 +104,29 @@ class Neighbourhoods:
         assert below is not None
         return coarse.times(above / below)
 
-    def _link_pattern(self, keep: Tensor, room: int) -> Pattern:
-        """Where the links are."""
+    def _link_pattern(self, keep: Tensor, count: int) -> Pattern:
+        """Where the links are, of which there are at most so many."""
         assert self.batch.extent is not None
         widest, near = self.batch.extent.widest, self.pattern
-        mirrored = self.adjacency.symmetric
+        symmetric = self.adjacency.symmetric
         if can_run_on(near.column):
             turned = near.transpose
             entries = (near.row_ptr, near.column, turned.row_ptr, turned.column)
-            ends, source, target = links_by_kernels(*entries, keep, self._first, room, widest)
-            return Pattern(ends, source, mirrored, target)
+            ends, source, target = links_by_kernels(*entries, keep, self._first, count, widest)
+            return Pattern(ends, source, symmetric, target)
         ones = torch.ones_like(near.row, dtype=torch.float32)
-        there = self._spread(near, None, None, ones, keep) != 0
+        there = self._spread(None, None, ones, keep) != 0
         row = torch.arange(keep.numel(), device=keep.device)[:, None]
         column = self._first[:, None] + torch.arange(widest, device=keep.device)
         there = there & keep[:, None] & (row != column)
-        place = torch.where(there.flatten(), there.flatten().cumsum(0) - 1, room)
+        place = torch.where(there.flatten(), there.flatten().cumsum(0) - 1, count)
         ends = torch.cat((place.new_zeros(1), there.sum(1).cumsum(0)))
-        padding = place.new_full((room + 1,), keep.numel() - 1)
+        padding = place.new_full((count + 1,), keep.numel() - 1)
         source, target = (
-            padding.scatter(0, place, each.expand_as(there).flatten())[:-1]
+            padding.scatter(0, place, each.expand_as(there).flatten())[:-1].int()
             for each in (column, row)
         )
-        return Pattern(ends.int(), source.int(), mirrored, target.int())
+        return Pattern(ends.int(), source, symmetric, target)
 
     def _values_at(
         self, links: Pattern, members: SparseMatrix, weight: Tensor, keep: Tensor
@@ -148,7 +135,7 @@ class Neighbourhoods:
         assert self.batch.extent is not None
         assert members.value is not None
         padding, widest = links.is_padding, self.batch.extent.widest
-        values = self._spread(self.pattern, members.value, weight, members.value, keep).flatten()
+        values = self._spread(members.value, weight, members.value, keep).flatten()
         place = links.row * widest + links.column - self._first.index_select(0, links.column)
         # Padding reads all over the values: their gradients would wait for each other in one place.
         anywhere = torch.arange(place.numel(), device=place.device) % values.numel()
@@ -156,16 +143,11 @@ class Neighbourhoods:
         return found.masked_fill(padding, 1)
 
     def _spread(
-        self,
-        near: Pattern,
-        share: Tensor | None,
-        weight: Tensor | None,
-        part: Tensor,
-        keep: Tensor,
+        self, share: Tensor | None, weight: Tensor | None, part: Tensor, keep: Tensor
     ) -> Tensor:
         """S A S^T with a column for each node of the widest graph, shape (n, widest)."""
         assert self.batch.extent is not None
-        widest = self.batch.extent.widest
+        near, widest = self.pattern, self.batch.extent.widest
         place = near.row - self._first.index_select(0, near.row)
         counts = keep.index_select(0, near.row) & ~near.is_padding
         index = (near.column.long(), place.clamp(max=widest - 1))
@@ -176,25 +158,18 @@ class Neighbourhoods:
 def neighbourhoods_by_kernels(
     row_ptr: Tensor, column: Tensor, weight: Tensor | None, alive: Tensor, ascending: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Every living node with its sources, itself first, then ascending; the rest is padding.
+    """Every living node with its sources, itself first, then ascending; the others are padding.
 
-    Args:
-        row_ptr: Offsets of the edges into each node.
-        column: Their sources.
-        weight: Their weights; those of weight zero are not there. None means that all are.
-        alive: Which nodes count.
-        ascending: Whether the sources of each node are known to ascend.
-
-    Returns:
-        Offsets, columns and rows, with room for every edge and every node.
+    Edges of weight zero are not there; ``ascending`` says that sources of each node ascend already.
+    Gives offsets, columns and rows, as many as there are edges and nodes.
     """
-    rows, room = row_ptr.numel() - 1, column.numel() + row_ptr.numel() - 1
-    count = torch.zeros(rows + 1, dtype=torch.int32, device=column.device)
-    grid, sizes = (triton.cdiv(rows, BLOCK),), {"BLOCK": BLOCK, "num_warps": 4}
+    rows, device = row_ptr.numel() - 1, column.device
+    count = torch.zeros(rows + 1, dtype=torch.int32, device=device)
+    grid, sizes = blocks_over(rows, BLOCK)
     edges = (row_ptr, column, weight, alive)
     _count_kernel[grid](*edges, count, rows, **sizes)
     ends = count.cumsum(0, dtype=torch.int32)
-    source, target = _padding(rows, room, column.device)
+    source, target = _padding(rows, column.numel() + rows, device)
     _enter_kernel[grid](*edges, ends, source, target, rows, ASCENDING=ascending, **sizes)
     return ends, source, target
 
@@ -206,28 +181,19 @@ def links_by_kernels(
     column_t: Tensor,
     keep: Tensor,
     first: Tensor,
-    room: int,
+    most: int,
     widest: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Which kept clusters an edge or a shared node joins; the rest of the room is padding.
+    """Which kept clusters an edge or a shared node joins; of at most so many, the others padding.
 
-    Args:
-        row_ptr: Offsets of the clusters, one for each node; between them edges have this pattern.
-        column: Their nodes.
-        row_ptr_t: Offsets of the transpose.
-        column_t: Its columns.
-        keep: Which clusters count.
-        first: First node of each node's graph.
-        room: The most links that there can be.
-        widest: The most nodes that a graph can have.
-
-    Returns:
-        Offsets, columns and rows of the links.
+    There is a cluster for each node, whose nodes are the columns of its row; between nodes edges
+    have this pattern too. ``first`` is the first node of each node's graph, ``widest`` the most
+    nodes that a graph can have. Gives offsets, columns and rows of the links.
     """
     rows, words = keep.numel(), triton.cdiv(widest, WORD)
     block = triton.next_power_of_2(words)
-    grid = (triton.cdiv(rows, max(UNITED // block, 1)),)
-    sizes = {"ROWS": max(UNITED // block, 1), "WORDS": block, "num_warps": 1}
+    united = max(UNITED // block, 1)
+    grid, sizes = (triton.cdiv(rows, united),), {"ROWS": united, "WORDS": block, "num_warps": 1}
     nodes = (keep, first)
     before, after = torch.empty(2, rows, words, dtype=torch.int64, device=keep.device).unbind()
     count = torch.zeros(rows + 1, dtype=torch.int32, device=keep.device)
@@ -235,17 +201,15 @@ def links_by_kernels(
     _unite_kernel[grid](row_ptr, column, before, *nodes, after, None, rows, words, **sizes)
     _unite_kernel[grid](row_ptr, column, after, *nodes, before, count, rows, words, **sizes)
     ends = count.cumsum(0, dtype=torch.int32)
-    source, target = _padding(rows, room, keep.device)
-    grid = (triton.cdiv(rows, SPREAD),)
+    source, target = _padding(rows, most, keep.device)
     given = (before, first, ends, source, target, rows, words)
-    _link_kernel[grid](*given, ROWS=SPREAD, WORD=WORD, num_warps=4)
+    _link_kernel[(triton.cdiv(rows, SPREAD),)](*given, ROWS=SPREAD, WORD=WORD, num_warps=4)
     return ends, source, target
 
 
-def _padding(rows: int, room: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def _padding(rows: int, count: int, device: torch.device) -> Tensor:
     """Columns and rows that are all padding: loops of the last node."""
-    column, row = torch.full((2, room), rows - 1, dtype=torch.int32, device=device).unbind()
-    return column, row
+    return torch.full((2, count), rows - 1, dtype=torch.int32, device=device)
 
 
 if triton is not None:

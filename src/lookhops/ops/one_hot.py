@@ -37,12 +37,11 @@ def one_hot_by_kernel(
     rows, columns = node.numel(), sum(sizes)
     out = torch.empty(rows, columns, dtype=dtype, device=node.device)
     block = triton.next_power_of_2(columns)
-    starts = tuple(sum(sizes[:i]) for i in range(len(sizes)))
     each = max(ELEMENTS // block, 1)
+    starts = tuple(sum(sizes[:i]) for i in range(len(sizes)))
     if rows:
-        _one_hot_kernel[(triton.cdiv(rows, each),)](
-            labels.contiguous(), node, out, starts, rows, columns, len(sizes), each, block
-        )
+        given = (labels.contiguous(), node, out, starts, rows, columns)
+        _one_hot_kernel[(triton.cdiv(rows, each),)](*given, len(sizes), each, block)
     return out
 
 

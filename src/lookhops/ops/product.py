@@ -64,17 +64,16 @@ class SparseMatrix:
 
     def entries(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         """CSR of the matrix, CSR of its transpose, and the entry at each place of the latter."""
-        pattern = self.pattern
+        ends = self.pattern.row_ptr, self.pattern.column
         if self.symmetric:
-            return pattern.row_ptr, pattern.column, pattern.row_ptr, pattern.column, None
-        transpose = pattern.transpose
-        return (
-            pattern.row_ptr,
-            pattern.column,
-            transpose.row_ptr,
-            transpose.column,
-            pattern.transpose_order,
-        )
+            return *ends, *ends, None
+        transpose = self.pattern.transpose
+        return *ends, transpose.row_ptr, transpose.column, self.pattern.transpose_order
+
+
+def transposed_values(value: Tensor | None, order: Tensor | None) -> Tensor | None:
+    """The values in the order of the transpose, which :meth:`SparseMatrix.entries` gives."""
+    return value if value is None or order is None else value.index_select(0, order)
 
 
 def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -> Tensor:
@@ -126,7 +125,7 @@ class _Product(torch.autograd.Function):
         x, value, row_ptr, column, row_ptr_t, column_t, order = ctx.saved_tensors
         grad_x = grad_value = None
         if ctx.needs_input_grad[0]:
-            value_t = value if value is None or order is None else value.index_select(0, order)
+            value_t = transposed_values(value, order)
             grad_x = multiply(row_ptr_t, column_t, value_t, grad.contiguous())
         if value is not None and ctx.needs_input_grad[1]:
             grad_value = entry_products(row_ptr, column, grad.contiguous(), x)
@@ -176,6 +175,43 @@ class _SumInto(torch.autograd.Function):
         (place,) = ctx.saved_tensors
         none = grad.new_zeros(1, *grad.shape[1:])
         return torch.cat((grad, none)).index_select(0, place), None, None
+
+
+def row_sums(table: Tensor, index: Tensor, offsets: Tensor, row: Tensor, scale: Tensor) -> Tensor:
+    """Weighted sums of rows of a table, shape (g, d), differentiable in the table.
+
+    Args:
+        table: Shape (n, d).
+        index: The row of the table that each entry names, shape (e).
+        offsets: First entry of each sum, and the end, shape (g + 1); entries after it are padding.
+        row: The sum of each entry, shape (e).
+        scale: The weight of each entry, shape (e).
+    """
+    return _RowSums.apply(table, index, offsets, row, scale)
+
+
+class _RowSums(torch.autograd.Function):
+    """Weighted sums of rows of a table: a sparse product; its gradient is the transposed one.
+
+    The transpose keeps the order of the entries, so that the gradient is the same bits each time,
+    which adding by index on a GPU is not.
+    """
+
+    @staticmethod
+    def forward(ctx, table, indices, offsets, row, scale):
+        ctx.save_for_backward(indices, offsets, row, scale)
+        ctx.size = len(table)
+        return multiply(offsets.int(), indices.int(), scale, table)
+
+    @staticmethod
+    def backward(ctx, grad):
+        indices, offsets, row, scale = ctx.saved_tensors
+        entry = torch.arange(indices.numel(), device=indices.device)
+        # Padding goes to a row after the last, which is left out.
+        rows = torch.where(entry < offsets[-1], indices, ctx.size).int()
+        starts, order = group(rows, ctx.size + 1)
+        graph, scale = row.index_select(0, order).int(), scale.index_select(0, order)
+        return multiply(starts[:-1], graph, scale, grad.contiguous()), *[None] * 4
 
 
 def multiply_by_kernel(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -> Tensor:

@@ -106,24 +106,12 @@ class Pooling(nn.Module):
         batch: Tensor | None,
         edge_weight: Tensor | None = None,
     ) -> GraphBatch:
-        """What a PyG user gave, as a batch; without ``batch`` all nodes are one graph."""
         if x.dim() != 2 or x.shape[1] != self.in_channels:
             raise LookHopsError(
                 f"{type(self).__name__} takes {self.in_channels} channels a node, "
                 f"but x has shape {tuple(x.shape)}."
             )
-        adjacency = Adjacency.of(edge_index, x.shape[0], edge_weight)
-        if batch is None:
-            batch = torch.zeros(x.shape[0], dtype=torch.long, device=x.device)
-        if batch.shape != x.shape[:1]:
-            raise LookHopsError(
-                f"batch names the graph of each of the {x.shape[0]} nodes; "
-                f"it cannot have shape {tuple(batch.shape)}."
-            )
-        if torch.compiler.is_compiling():  # no value can be read: allow for a graph a node
-            return GraphBatch(x, adjacency, batch, x.shape[0])
-        num_graphs = int(batch.max()) + 1 if batch.numel() else 0
-        return GraphBatch(x, adjacency, batch, num_graphs)
+        return GraphBatch.of(x, Adjacency.of(edge_index, x.shape[0], edge_weight), batch)
 
     def extra_repr(self) -> str:
         return f"{self.in_channels}, ratio={self.ratio}"
