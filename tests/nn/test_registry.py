@@ -153,9 +153,8 @@ def test_a_users_pooling_reads_anchors_as_ours_does(monkeypatch, masked):
 
 
 def test_a_users_pooling_that_reads_anchors_may_reduce_its_own_way(monkeypatch):
-    def reduce(self, x, score, rows=None):
-        gated = x * score.unsqueeze(-1)
-        return gated if rows is None else gated.index_select(0, rows)
+    def reduce(self, x, score):
+        return x * score.unsqueeze(-1)
 
     plain = with_pooling(monkeypatch, user_pooling(uses_anchors=True))
     own = with_pooling(monkeypatch, user_pooling(uses_anchors=True, reduce=reduce))

@@ -134,8 +134,8 @@ def reads_k(conv: str, pool: str) -> bool:
     """Whether the number of hops changes a network of these layers; a user's own may read it."""
     if conv == "none":
         return False
-    own = pool not in BUILT_IN and not is_other(pool)
-    read_by_pool = getattr(POOLINGS.get(pool), "uses_anchors", own)
+    of_user = pool not in BUILT_IN and not is_other(pool)
+    read_by_pool = getattr(POOLINGS.get(pool), "uses_anchors", of_user)
     return read_by_pool or (not is_other(conv) and getattr(CONVOLUTIONS.get(conv), "reads_k", True))
 
 

@@ -301,13 +301,11 @@ class Adjacency:
         Beside which are kept stand the numbers of these, ``node`` and ``edge``.
         """
         number = keep_node.cumsum(0, dtype=self.source.dtype) - 1
-        before = torch.zeros(self.num_edges + 1, dtype=self.source.dtype, device=keep_edge.device)
-        torch.cumsum(keep_edge, 0, dtype=before.dtype, out=before[1:])
-        starts = before.index_select(0, self.pattern.row_ptr.index_select(0, node))
+        ends = self.pattern.ends_of(keep_edge)
         column, row = (
             number.index_select(0, end.index_select(0, edge)) for end in (self.source, self.target)
         )
-        pattern = Pattern(torch.cat((starts, before[-1:])), column, row=row)
+        pattern = Pattern(torch.cat((ends.index_select(0, node), ends[-1:])), column, row=row)
         weight = self.weight[edge] if self.weight is not None and self.weighted else None
         order = None if self.order is None else self.order.index_select(0, edge)
         compacted = Adjacency(pattern, weight, order, self.symmetric)

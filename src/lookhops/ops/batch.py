@@ -185,8 +185,7 @@ class GraphBatch:
         """Which of its graph's living nodes each is, from 0 up, and -1 for the dead; shape (n)."""
         start, order = group(self.graph, self.num_graphs)
         alive = torch.ones_like(self.graph) if self.alive is None else self.alive.long()
-        before = torch.zeros(len(order) + 1, dtype=torch.long, device=order.device)
-        before[1:] = alive.index_select(0, order).cumsum(0)
+        before = to_offsets(alive.index_select(0, order))
         first = before.index_select(0, start[:-1]).index_select(0, self.graph)
         position = torch.empty_like(alive).scatter(0, order.long(), before[:-1]) - first
         return torch.where(alive > 0, position, -1)

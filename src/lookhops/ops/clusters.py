@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from lookhops.graphs.indexing import counts_of, to_offsets
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.batch import GraphBatch
 from lookhops.ops.pattern import Pattern, group
@@ -54,9 +55,7 @@ def links_between(
     source = kept[first[target] + column]
     apart = (source != target).nonzero().flatten()
     target, source = target.index_select(0, apart), source.index_select(0, apart)
-    count = torch.zeros(keep.numel() + 1, dtype=torch.int32, device=keep.device)
-    count.index_add_(0, target + 1, torch.ones_like(target, dtype=torch.int32))
-    links = Pattern(count.cumsum(0, dtype=torch.int32), source.int())
+    links = Pattern(to_offsets(counts_of(target, keep.numel())).int(), source.int())
     value = None if value is None else value.index_select(0, apart)
     return Adjacency(links, value, symmetric=batch.adjacency.symmetric)
 

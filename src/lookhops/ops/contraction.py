@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lookhops.graphs.indexing import to_offsets
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.gpu import available, tl, triton
 from lookhops.ops.pattern import Pattern, group
@@ -249,8 +250,7 @@ def merge_edges(
     there = target < rows
     starts = there.clone()
     starts[1:] &= (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    before = torch.zeros(starts.numel() + 1, dtype=torch.long, device=starts.device)
-    torch.cumsum(starts, 0, out=before[1:])
+    before = to_offsets(starts.long())
     first = _first_of_each(before) if masked else starts.nonzero().flatten()
     row, column = target.index_select(0, first).int(), source.index_select(0, first).int()
     if masked:

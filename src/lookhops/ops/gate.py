@@ -5,12 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.ops.pattern import group
-from lookhops.ops.product import entry_products, multiply
+from lookhops.ops.product import entry_products
 
 
-def gate(x: Tensor, score: Tensor, normalize: bool, rows: Tensor | None = None) -> Tensor:
-    r"""The gated features :math:`w_i x_i`, or :math:`w_i x_i / \|x_i\|`, of some nodes or all.
+def gate(x: Tensor, score: Tensor, normalize: bool) -> Tensor:
+    r"""The gated features :math:`w_i x_i`, or :math:`w_i x_i / \|x_i\|`.
 
     A vector of zeros stays zero.
 
@@ -18,20 +17,11 @@ def gate(x: Tensor, score: Tensor, normalize: bool, rows: Tensor | None = None) 
         x: Node features, shape :math:`(\ldots, n, d)`.
         score: The :math:`w_i`, shape :math:`(\ldots, n)`.
         normalize: Whether to divide by the norm.
-        rows: The nodes wanted, none of them twice, shape :math:`(m)`, where there are no leading
-            axes; none means all.
-
-    Returns:
-        Shape :math:`(\ldots, n, d)`, or :math:`(m, d)`.
     """
-    compiled = torch.compiler.is_compiling()
-    if compiled or (x.is_cuda and normalize):  # these lines are fused, or nearly free
-        factor = score.unsqueeze(-1)
-        gated = x * (factor * unit(x) if normalize else factor)
-        return gated if rows is None else gated.index_select(0, rows)
+    if torch.compiler.is_compiling() or (x.is_cuda and normalize):  # fused, or nearly free
+        return x * (score.unsqueeze(-1) * unit(x) if normalize else score.unsqueeze(-1))
     dtype = torch.promote_types(x.dtype, score.dtype)
-    flat = x.to(dtype).flatten(0, -2)
-    gated = _Gate.apply(flat, score.to(dtype).flatten(), normalize, rows)
+    gated = _Gate.apply(x.to(dtype).flatten(0, -2), score.to(dtype).flatten(), normalize)
     return gated if x.dim() == 2 else gated.view(x.shape)
 
 
@@ -48,34 +38,23 @@ class _Gate(torch.autograd.Function):
     """Written out because a row's gradient then takes two passes over memory in place of seven."""
 
     @staticmethod
-    def forward(ctx, x, score, normalize, rows):  # type: ignore[no-untyped-def]
+    def forward(ctx, x, score, normalize):  # type: ignore[no-untyped-def]
         scale = unit(x).squeeze(-1) if normalize else None
-        factor = score if scale is None else score * scale
-        ctx.save_for_backward(x, score, scale, rows)
-        if rows is None:
-            return x * factor.unsqueeze(-1)
-        return multiply(_each(rows), rows, factor.index_select(0, rows), x)
+        ctx.save_for_backward(x, score, scale)
+        return x * (score if scale is None else score * scale).unsqueeze(-1)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        x, score, scale, rows = ctx.saved_tensors
+        x, score, scale = ctx.saved_tensors
         if scale is not None and torch.is_grad_enabled():  # a second derivative goes through it
             scale = unit(x).squeeze(-1)
         factor = score if scale is None else score * scale
         grad = grad.contiguous()
-        if rows is None:
-            projection = _row_products(x, grad)
-            grad_x = grad * factor.unsqueeze(-1)
-        else:
-            projection = torch.zeros_like(factor)
-            projection.index_copy_(0, rows, entry_products(_each(rows), rows, grad, x))
-            row_ptr, order = group(rows, len(x))
-            value = factor.index_select(0, rows.index_select(0, order))
-            grad_x = multiply(row_ptr, order, value, grad)
+        projection, grad_x = _row_products(x, grad), grad * factor.unsqueeze(-1)
         if scale is None:
-            return grad_x, projection, None, None
+            return grad_x, projection, None
         grad_x.addcmul_(x, (projection * factor * -scale * scale).unsqueeze(-1))
-        return grad_x, projection * scale, None, None
+        return grad_x, projection * scale, None
 
 
 def _row_products(a: Tensor, b: Tensor) -> Tensor:
@@ -84,8 +63,3 @@ def _row_products(a: Tensor, b: Tensor) -> Tensor:
         return (a * b).sum(-1)
     rows = torch.arange(len(a) + 1, dtype=torch.int32, device=a.device)
     return entry_products(rows, rows[:-1], a, b)  # in one pass
-
-
-def _each(rows: Tensor) -> Tensor:
-    """Offsets of rows with one entry each."""
-    return torch.arange(rows.numel() + 1, dtype=rows.dtype, device=rows.device)

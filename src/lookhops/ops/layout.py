@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lookhops.graphs.indexing import to_offsets
 from lookhops.ops.gpu import available, tl, triton
 from lookhops.ops.pattern import Pattern
 
@@ -104,11 +105,11 @@ def lay_out_plainly(index: Tensor, tables: Tables, nodes: int, edges: int) -> La
     )
 
 
-def _edges(tables: Tables, node: Tensor, alive: Tensor, room: int) -> tuple[Pattern, Tensor]:
+def _edges(tables: Tables, node: Tensor, alive: Tensor, count: int) -> tuple[Pattern, Tensor]:
     """The edges between the chosen nodes, and the number of each in the whole set."""
     degree = torch.where(alive, tables.row_ptr[node + 1] - tables.row_ptr[node], 0)
-    row_ptr = torch.cat((degree.new_zeros(1), degree.cumsum(0)))
-    entry = torch.arange(room, device=node.device)
+    row_ptr = to_offsets(degree)
+    entry = torch.arange(count, device=node.device)
     row = torch.searchsorted(row_ptr[1:], entry, right=True).clamp(max=node.numel() - 1)
     there = entry < row_ptr[-1]
     edge = torch.where(there, tables.row_ptr[node[row]] + entry - row_ptr[row], 0)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lookhops.graphs.indexing import to_offsets
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.batch import GraphBatch
 from lookhops.ops.clusters import links_between, product
@@ -120,7 +121,7 @@ class Neighbourhoods:
         column = self._first[:, None] + torch.arange(widest, device=keep.device)
         there = there & keep[:, None] & (row != column)
         place = torch.where(there.flatten(), there.flatten().cumsum(0) - 1, count)
-        ends = torch.cat((place.new_zeros(1), there.sum(1).cumsum(0)))
+        ends = to_offsets(there.sum(1))
         padding = place.new_full((count + 1,), keep.numel() - 1)
         source, target = (
             padding.scatter(0, place, each.expand_as(there).flatten())[:-1].int()

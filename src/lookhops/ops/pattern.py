@@ -107,7 +107,7 @@ class Pattern:
         """The pattern of the entries that ``keep`` marks, shape (e)."""
         kept = keep.nonzero().flatten()
         column, row = self.column.index_select(0, kept), self.row.index_select(0, kept)
-        return Pattern(self._ends_of(keep), column, row=row)
+        return Pattern(self.ends_of(keep), column, row=row)
 
     def push_out(self, keep: Tensor) -> tuple[Pattern, Tensor]:
         """The same with all shapes kept: the other entries become padding.
@@ -119,17 +119,15 @@ class Pattern:
         entry = torch.arange(keep.numel(), device=keep.device)
         place = torch.where(keep, kept - 1, kept[-1:] + entry - kept)
         order = torch.empty_like(entry).scatter(0, place, entry)
-        chosen = Pattern(self._ends_of(keep), self.column.index_select(0, order))
+        chosen = Pattern(self.ends_of(keep), self.column.index_select(0, order))
         last = chosen.is_padding
         chosen.column = chosen.column.masked_fill(last, self.size - 1)
         chosen.row = self.row.index_select(0, order).masked_fill(last, self.size - 1)
         return chosen, order
 
-    def _ends_of(self, keep: Tensor) -> Tensor:
-        """Offsets of the rows when only some entries are left."""
-        before = torch.zeros(keep.numel() + 1, dtype=self.row_ptr.dtype, device=keep.device)
-        before[1:] = keep.cumsum(0, dtype=self.row_ptr.dtype)
-        return before.index_select(0, self.row_ptr)
+    def ends_of(self, keep: Tensor) -> Tensor:
+        """Offsets of the rows when only the entries are left that ``keep`` marks."""
+        return to_offsets(keep.to(self.row_ptr.dtype)).index_select(0, self.row_ptr)
 
     @cached
     def transpose_order(self) -> Tensor:

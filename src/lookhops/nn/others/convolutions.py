@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import joined
-from lookhops.nn.others.names import OtherName, arguments, is_plain, tried
+from lookhops.nn.others.names import OtherName, arguments, is_plain, named_arguments, tried
 
 #: Arguments that say how wide a layer is; the network gives them.
 WIDTHS = ("in_channels", "out_channels", "channels")
@@ -97,15 +97,12 @@ class OtherConvolution:
         source = torch.tensor([0, 1, 1, 2, 2, 3])
         target = torch.tensor([1, 0, 2, 1, 3, 2])
         x = torch.linspace(-1, 1, 4 * in_channels).view(4, in_channels)
-        features = {}
-        if edge_channels is not None:
-            features["edge_attr"] = torch.ones(6, edge_channels)
+        edges = torch.stack((source, target))
+        features = {} if edge_channels is None else {"edge_attr": torch.ones(6, edge_channels)}
         layer.eval()
         try:
             with torch.no_grad():
-                found = self.name.attempt(
-                    lambda: layer(x, torch.stack((source, target)), **features)
-                )
+                found = self.name.attempt(lambda: layer(x, edges, **features))
         except LookHopsError:
             if edge_channels is None and self._works_with_edges(in_channels):
                 self.name.refuse(NEEDS_EDGES)
@@ -119,9 +116,8 @@ class OtherConvolution:
     def _works_with_edges(self, in_channels: int) -> bool:
         """Whether the layer works where edges have features."""
         try:
-            return (
-                self.reads_edges and self._try(self._made(in_channels, 24, 1), in_channels, 1) > 0
-            )
+            layer = self._made(in_channels, 24, 1)
+            return self.reads_edges and self._try(layer, in_channels, 1) > 0
         except LookHopsError:
             return False
 
@@ -151,9 +147,8 @@ def pyg_convolutions() -> dict[str, type[nn.Module]]:
 
 def _check_takes(name: OtherName, kind: type[nn.Module]) -> set[str]:
     """What a layer is called with; refused where that is more than node features and edges."""
-    own = list(inspect.signature(kind.forward).parameters.values())[1:]
-    star = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
-    needed = [a.name for a in own if a.default is Parameter.empty and a.kind not in star]
+    takes = named_arguments(kind.forward)
+    needed = [name for name, argument in takes.items() if argument.default is Parameter.empty]
     more = [argument for argument in needed if argument not in ("x", "edge_index")]
     relations = arguments(kind).get("num_relations")
     if relations is not None and relations.default is Parameter.empty:
@@ -162,7 +157,7 @@ def _check_takes(name: OtherName, kind: type[nn.Module]) -> set[str]:
         name.refuse(f"needs {joined(more)}: more than node features and edges.")
     if needed != ["x", "edge_index"]:
         name.refuse("is not called with node features and edges.")
-    return {argument.name for argument in own}
+    return set(takes)
 
 
 def _widened(layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -67,8 +67,8 @@ class OtherName:
         """Say why this layer cannot be had."""
         raise LookHopsError(f"{self.package}:{self.layer} {why}")
 
-    def attempt(self, make: Callable[[], T], why: str | None = None) -> T:
-        """What is made; why that failed, or what the library says, in a sentence."""
+    def attempt(self, make: Callable[[], T]) -> T:
+        """What is made, or what the library says of why that failed, in a sentence."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -77,8 +77,8 @@ class OtherName:
             raise
         except Exception as error:
             said = [*str(error).strip().splitlines(), "a check of its own fails"][0]
-            said = f"does not work so: {said.partition('. ')[0].rstrip('.')}."
-            raise LookHopsError(f"{self.package}:{self.layer} {why or said}") from error
+            said = said.partition(". ")[0].rstrip(".")
+            raise LookHopsError(f"{self.package}:{self.layer} does not work so: {said}.") from error
 
     def find(self, table: Mapping[str, Any], what: str) -> Any:
         """The layer in a table of its library, or a sentence that names the nearest."""
@@ -108,14 +108,11 @@ class OtherName:
     def check_needed(self, kind: type, given: Mapping[str, Any]) -> None:
         """Refuse a layer whose class needs more than is given."""
         for name, argument in arguments(kind).items():
-            if argument.default is Parameter.empty and name not in given:
-                if is_plain(argument):
-                    self.refuse(
-                        f"needs {name}: give it, as in {self.package}:{self.layer}/{name}=..."
-                    )
-                self.refuse(
-                    f"needs {name}, which a name cannot give; register the layer from Python."
-                )
+            if argument.default is not Parameter.empty or name in given:
+                continue
+            if is_plain(argument):
+                self.refuse(f"needs {name}: give it, as in {self.package}:{self.layer}/{name}=...")
+            self.refuse(f"needs {name}, which a name cannot give; register the layer from Python.")
 
 
 def tried(make: Callable[[], Layer], untried: Callable[[], nn.Module]) -> Layer | nn.Module:
@@ -142,9 +139,14 @@ def with_own_options(kind: type, name: str, options: Sequence[str]) -> tuple[str
 
 def arguments(kind: type) -> dict[str, Parameter]:
     """The arguments by name that make an object of a class."""
-    own = list(inspect.signature(kind.__init__).parameters.values())[1:]  # type: ignore[misc]
+    return named_arguments(kind.__init__)  # type: ignore[misc]
+
+
+def named_arguments(method: Callable[..., Any]) -> dict[str, Parameter]:
+    """The arguments by name of a method, without ``self``."""
+    given = list(inspect.signature(method).parameters.values())[1:]
     star = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
-    return {argument.name: argument for argument in own if argument.kind not in star}
+    return {argument.name: argument for argument in given if argument.kind not in star}
 
 
 def is_plain(argument: Parameter) -> bool:

@@ -16,6 +16,7 @@ from lookhops.nn.others.names import OtherName, arguments, tried
 from lookhops.nn.pool.base import Pooling
 from lookhops.ops import Adjacency
 from lookhops.ops.batch import GraphBatch, Pooled
+from lookhops.ops.ranking import edges_between
 
 
 class Coarse(NamedTuple):
@@ -108,12 +109,9 @@ def _decision(made: Coarse, stays: Tensor | None, batch: GraphBatch) -> Pooled:
     node = torch.ones_like(batch.graph, dtype=torch.bool)
     if stays is not None:
         node = torch.zeros_like(node).index_fill(0, stays, True)
-    source, target = batch.adjacency.source, batch.adjacency.target
-    edge = node.index_select(0, source) & node.index_select(0, target)
-    loss = None
-    if made.loss is not None:  # said of the batch, and so of each of its graphs
-        loss = made.loss.expand(batch.num_graphs)
-    return Pooled(node.to(batch.x.dtype), node, edge, loss=loss)
+    # A loss is of the batch, and so of each of its graphs.
+    loss = None if made.loss is None else made.loss.expand(batch.num_graphs)
+    return Pooled(node.to(batch.x.dtype), node, edges_between(batch, node), loss=loss)
 
 
 @dataclass(frozen=True)

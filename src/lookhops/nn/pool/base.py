@@ -153,9 +153,9 @@ class NodePooling(Pooling):
         """
         return None
 
-    def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Reduce: what each node, or those of ``rows``, carries on: features times score."""
-        return gate(x, score, self.normalize, rows)
+    def reduce(self, x: Tensor, score: Tensor) -> Tensor:
+        """Reduce: what each node carries on, here its features times its score."""
+        return gate(x, score, self.normalize)
 
     def connect(self, batch: GraphBatch, score: Tensor, keep: Tensor) -> Tensor:
         """Connect: which edges stay, here all between kept nodes."""
@@ -201,7 +201,7 @@ class NodePooling(Pooling):
         ends = edge_index.index_select(1, edge)
         number = torch.empty_like(order).scatter(0, perm, torch.arange(len(perm)).to(perm))
         return (
-            self.reduce(x, score, perm),
+            self.reduce(x.index_select(0, perm), score.index_select(0, perm)),
             number.index_select(0, ends.flatten()).view_as(ends),
             None if edge_attr is None else edge_attr.index_select(0, edge),
             given.graph.index_select(0, perm),

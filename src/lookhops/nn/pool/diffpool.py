@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
+from lookhops.graphs.indexing import to_offsets
 from lookhops.nn.conv.gcn import GCN
 from lookhops.nn.pool.base import Pooling
 from lookhops.ops import Adjacency, Pattern
@@ -114,15 +115,15 @@ def _links(
         batch: The graphs.
     """
     width = links.shape[2]
-    row_ptr = torch.zeros(len(entries) + 1, dtype=torch.int32, device=entries.device)
-    row_ptr[1:] = entries.cumsum(0)
     each = entries[entries > 0]
     cluster = torch.repeat_interleave(number, each)
     start = torch.repeat_interleave(each.cumsum(0) - each, each)
     column = torch.arange(len(cluster), device=cluster.device) - start
     source = home.index_select(0, cluster // width * width + column)
     value = links.flatten().index_select(0, cluster * width + column)
-    return Adjacency(Pattern(row_ptr, source.int()), value, symmetric=batch.adjacency.symmetric)
+    return Adjacency(
+        Pattern(to_offsets(entries).int(), source.int()), value, symmetric=batch.adjacency.symmetric
+    )
 
 
 def _loss(batch: GraphBatch, share: Tensor, links: Tensor, overlap: Tensor) -> Tensor:

@@ -38,8 +38,8 @@ class IPool(NodePooling):
         """A node may be close to its neighbours however large they all are."""
         return x.detach().abs().sum(-1).flatten()
 
-    def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
-        return x if rows is None else x.index_select(0, rows)
+    def reduce(self, x: Tensor, score: Tensor) -> Tensor:
+        return x
 
 
 @torch.no_grad()
