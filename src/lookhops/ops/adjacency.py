@@ -212,15 +212,6 @@ class Adjacency:
             return self.weight.to(dtype)
         return torch.ones(self.num_edges, dtype=dtype, device=self.source.device)
 
-    def _loop_weight(self, dtype: torch.dtype) -> Tensor:
-        """Weight of each node's loop: its own where it has one, else one."""
-        if not self.weighted:
-            return torch.ones(self.num_nodes, dtype=dtype, device=self.source.device)
-        weight = self.weights(dtype) * self.is_loop
-        has_loop = _sum_by((weight.detach() != 0).int(), self.target, self.num_nodes) > 0
-        own = _sum_by(weight, self.target, self.num_nodes)
-        return torch.where(has_loop, own, torch.ones_like(own))
-
     @cached
     def with_loops(self) -> Pattern:
         """The pattern with one more entry at the start of each row: the node itself."""
@@ -232,8 +223,13 @@ class Adjacency:
 
         A node's loop has the weight of its own loops where it has any, else one; these have zero.
         """
-        weight = self.weights(dtype).masked_fill(self.is_loop, 0)
-        return self._join_loops(self._loop_weight(dtype), weight)
+        weight = self.weights(dtype)
+        loop = weight.new_ones(self.num_nodes)
+        if self.weighted:
+            of_loops = weight * self.is_loop
+            count = _sum_by((of_loops.detach() != 0).int(), self.target, self.num_nodes)
+            loop = torch.where(count > 0, _sum_by(of_loops, self.target, self.num_nodes), loop)
+        return self._join_loops(loop, weight.masked_fill(self.is_loop, 0))
 
     def values_with_loops(self, dtype: torch.dtype) -> Tensor | None:
         """Weight times factor of each entry of :attr:`with_loops`; a node itself has no factor.

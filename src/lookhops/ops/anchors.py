@@ -61,20 +61,14 @@ class Anchors:
     offset: Tensor | None = None
 
     @property
-    def start(self) -> Tensor:
-        """The anchors of no hop, z with its offset."""
-        if self.offset is None:
-            return self.z
-        return self.z + self.offset.to(self.z.dtype).unsqueeze(-2)
-
-    @property
     def shape(self) -> torch.Size:
         r"""Shape of the tensor that they stand for, :math:`(\ldots, n, k + 1, d')`."""
         return torch.Size((*self.z.shape[:-1], self.k + 1, self.z.shape[-1]))
 
     def stack(self) -> Tensor:
         r"""The anchors themselves, shape :math:`(\ldots, n, k + 1, d')`."""
-        return torch.stack(list(self.recurrence(self.matrix, self.start, self.k)), dim=-2)
+        z = self.z if self.offset is None else self.z + self.offset.to(self.z.dtype).unsqueeze(-2)
+        return torch.stack(list(self.recurrence(self.matrix, z, self.k)), dim=-2)
 
     def merge(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         r""":math:`\sum_j z_i^j \odot w^j + b` for every node, shape :math:`(\ldots, n, d')`.

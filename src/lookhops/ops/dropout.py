@@ -40,7 +40,8 @@ def dropout(x: Tensor, p: float | Tensor, key: Tensor, layer: int, place: Tensor
     if can_run_on(x):
         return Dropout.apply(x, key, layer, place.contiguous(), threshold, scale)
     keep = kept(x, key, layer, place, threshold)
-    return _Scale.apply(x, keep, scale[..., None, None] if isinstance(scale, Tensor) else scale)
+    # Of these, autograd keeps one byte an element.
+    return (x * keep).mul_(scale[..., None, None] if isinstance(scale, Tensor) else scale)
 
 
 def _of_all(p: float) -> tuple[int, float]:
@@ -67,21 +68,6 @@ def kept(x: Tensor, key: Tensor, layer: int, place: Tensor, threshold: int | Ten
     bits = mix_(node.unsqueeze(-1) + step).view(torch.int16)[..., : x.shape[-1]]
     least = threshold - DRAWS // 2  # 16 bits, read with a sign
     return bits >= (least[..., None, None] if isinstance(least, Tensor) else least)
-
-
-class _Scale(torch.autograd.Function):
-    """x times a mask and a scale (of each member, or one number), keeping one byte an element."""
-
-    @staticmethod
-    def forward(ctx, x, keep, scale):
-        ctx.save_for_backward(keep)
-        ctx.scale = scale
-        return (x * keep).mul_(scale)
-
-    @staticmethod
-    def backward(ctx, grad):
-        (keep,) = ctx.saved_tensors
-        return (grad * keep).mul_(ctx.scale), None, None
 
 
 class Dropout(torch.autograd.Function):
