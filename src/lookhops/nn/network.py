@@ -126,11 +126,6 @@ class GraphNetwork(nn.Module):
             self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))
 
     @property
-    def _drops(self) -> bool:
-        """Whether features are dropped between layers while training."""
-        return isinstance(self.dropout, Tensor) or self.dropout > 0
-
-    @property
     def readout_channels(self) -> int:
         """Channels of the readouts (:meth:`look`); 0 without a convolution."""
         a = self.architecture
@@ -241,7 +236,8 @@ class GraphNetwork(nn.Module):
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
         """
-        if self.training and key is None and (self._drops or self.readings):
+        drops = isinstance(self.dropout, Tensor) or self.dropout > 0
+        if self.training and key is None and (drops or self.readings):
             most, members = torch.iinfo(torch.int64).max, batch.x.shape[:-2]
             key = torch.randint(0, most, members, device=batch.x.device)
         batch, total, decisions = self.look(batch, masked, key)
@@ -280,8 +276,7 @@ class GraphNetwork(nn.Module):
                 sizes = batch.sizes.view(*read.shape[:-1], 1).to(read.dtype) / 10
                 read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
             total = read if total is None else total + read
-            if self._drops and self.training and not last:
-                assert key is not None
+            if self.training and key is not None and not last:
                 batch = batch.with_x(dropout(batch.x, self.dropout, key, layer, batch.places))
         return batch, total, decisions
 

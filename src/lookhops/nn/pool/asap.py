@@ -14,7 +14,7 @@ from lookhops.ops.dense import linear_scores, scores_beside
 from lookhops.ops.gate import gate
 from lookhops.ops.neighbour_max import neighbour_max
 from lookhops.ops.neighbourhoods import Neighbourhoods
-from lookhops.ops.ranking import keep_top, top_of_each
+from lookhops.ops.ranking import edges_between, keep_top, top_of_each
 from lookhops.ops.softmax import attention
 
 
@@ -124,8 +124,7 @@ class ASAP(Pooling):
         """What is answered, given which neighbourhoods are kept."""
         adjacency, extent = near.adjacency, near.batch.extent
         coarse = near.links(members, node, self.ratio)
-        ends = adjacency.source, adjacency.target
-        stays = node.index_select(0, ends[0]) & node.index_select(0, ends[1]) & ~adjacency.is_loop
+        stays = edges_between(near.batch, node) & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
         x = gate(h, fitness * node.view(fitness.shape), normalize=False)
         left = None if extent is None else extent.kept(self.ratio)

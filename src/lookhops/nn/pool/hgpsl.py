@@ -12,7 +12,7 @@ from lookhops.ops import Adjacency, Pattern, SparseMatrix
 from lookhops.ops.batch import GraphBatch, Pooled
 from lookhops.ops.clusters import links_between
 from lookhops.ops.dense import linear_scores
-from lookhops.ops.ranking import keep_top
+from lookhops.ops.ranking import edges_between, keep_top
 from lookhops.ops.softmax import edge_scores, sparsemax
 
 
@@ -60,8 +60,7 @@ class HGPSL(Pooling):
         walk = adjacency.random_walk(x.dtype)
         score = information_score(x, walk).flatten()
         node = keep_top(batch, score, self.ratio, information_size(x, walk).flatten())
-        source, target = adjacency.source, adjacency.target
-        stays = node.index_select(0, source) & node.index_select(0, target)
+        stays = edges_between(batch, node)
         stays = stays if adjacency.present is None else stays & adjacency.present
         return Pooled(score, node, stays, x, self.learn_edges(batch, node, stays))
 
