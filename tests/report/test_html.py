@@ -4,8 +4,7 @@ import re
 from html.parser import HTMLParser
 
 from lookhops.report.build import report_on
-from lookhops.report.content import Note, Report, Section
-from lookhops.report.page import embedded, render, whole_words
+from lookhops.report.page import Note, Report, Section, embedded, render, whole_words
 
 MOST_BYTES = 6_000_000
 

@@ -6,9 +6,8 @@ from test_stores import PROTOCOL, fill, record, section
 from lookhops.core.tables import Table
 from lookhops.learners import parse_model
 from lookhops.report.build import report_on
-from lookhops.report.content import Note
-from lookhops.report.finished import read_store
-from lookhops.report.runs import runs_report
+from lookhops.report.page import Note
+from lookhops.report.runs import read_store, runs_report
 from lookhops.runs.paper import ROWS
 from lookhops.runs.plan import Cell, RunKey
 from lookhops.runs.results import Results

@@ -23,8 +23,8 @@ from lookhops.models.training import train_into
 from lookhops.neighbourhoods import look
 from lookhops.nn import Architecture
 from lookhops.report.build import look_report, model_report, report_on
-from lookhops.report.content import Chart, Gallery, Note, Subheading
 from lookhops.report.folders import read_folder
+from lookhops.report.page import Chart, Gallery, Note, Subheading
 from lookhops.report.sections.explanations import choose, steps
 from lookhops.report.sections.training import training_section
 from lookhops.runs.statistics import compare_pairs
@@ -202,8 +202,7 @@ def test_every_member_has_its_curves(tasks, tmp_path):
     protocol = Protocol((11, 22), members=3, max_epochs=2, batch_size=16)
     train_into(tmp_path / "m", tasks, Architecture(hidden=4, layers=1), protocol, device="cpu")
     model = read_folder(tmp_path / "m")
-    assert list(model.history) == [11, 22]
-    assert list(model.others) == [(11, 1), (11, 2), (22, 1), (22, 2)]
+    assert list(model.history) == [(seed, member) for seed in (11, 22) for member in range(3)]
     losses, accuracy = (block for block in training_section(model).blocks)
     lines = [one for one in losses.figure["data"] if one["mode"] == "lines"]
     assert [one["opacity"] for one in lines] == 2 * ([0.3] * 4 + [0.85] * 2)
@@ -303,7 +302,7 @@ def test_the_information_is_shown_as_measured(tasks, model_folder):
     assert [row[1] for row in table.rows] == [f"{gain:.4f}" for gain in found.gain]
     without = look(tasks, max_k=3, bootstrap=0).to_dict()
     assert look_report(without, None).sections[0].name == "hops"
-    with_model = model_report(read_folder(model_folder), information=found.to_dict())
+    with_model = model_report(replace(read_folder(model_folder), information=found.to_dict()))
     assert section(with_model, "hops") is not None
     assert any("hops" in tile.label for tile in with_model.tiles)
 

@@ -14,8 +14,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.learners import parse_model
 from lookhops.report.build import report_on
-from lookhops.report.content import Chart, Folded, Note
-from lookhops.report.finished import grouped, read_store
+from lookhops.report.page import Chart, Folded, Note
+from lookhops.report.runs import grouped, read_store
 from lookhops.runs.compare import comparison
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import Machine, RunRecord

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from lookhops.core.words import NONE
-from lookhops.report.content import Chart, Folded
-from lookhops.report.page import render
-from lookhops.report.sections.tuning import best_table, tuning_section, tuning_tile
+from lookhops.report.page import Chart, Folded, render
+from lookhops.report.sections.training import best_table, tuning_section, tuning_tile
 from lookhops.runs.tune.record import SearchRecord, Tried, Tuning
 
 FIRST = Tried("recommended", {"k": 2}, (0.7, 0.8), 0.75, 50, 2.0)
@@ -92,7 +91,7 @@ def test_numbers_and_a_single_split(tuning):
 
 
 def test_names_are_escaped(tuning):
-    from lookhops.report.content import Report
+    from lookhops.report.page import Report
 
     page = render(Report("t", "s", [], [tuning_section(tuning)]))
     assert "&lt;b&gt;" in page

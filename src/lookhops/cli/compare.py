@@ -129,8 +129,7 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
 
 def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
     """The report on the models of this comparison, whatever else the store has."""
-    from lookhops.report.finished import read_store
-    from lookhops.report.runs import runs_report
+    from lookhops.report.runs import read_store, runs_report
 
     stored = read_store(store, found.best.key.fingerprint)
     write_page(runs_report(replace(stored, cells=found.finished, quick=False)), path, quiet)
@@ -150,7 +149,7 @@ def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[st
 
 def _write_folder(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.core.pictures import save_both
-    from lookhops.report.paper.figures import rank_figure
+    from lookhops.report.paper.page import rank_figure
     from lookhops.report.sections.comparison import cost_picture
     from lookhops.runs.results import Results, export
 

@@ -28,7 +28,7 @@ from lookhops.core.words import agreeing, compact_percent, counted, plus_minus
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.neighbourhoods import HopInformation, LabelInformation
-    from lookhops.report.content import Report
+    from lookhops.report.page import Report
 
 PICTURES = (".png", ".svg", ".pdf", ".html")
 # More classes than this do not fit beside one another in 80 columns.

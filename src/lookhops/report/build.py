@@ -13,10 +13,10 @@ from lookhops.core.schema import read
 from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, learner_in, run_records
-from lookhops.report.content import Lines, Report, Section, Tile
-from lookhops.report.finished import grouped, read_store
+from lookhops.report.evaluation import performance_section
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
-from lookhops.report.runs import runs_report
+from lookhops.report.page import Lines, Report, Section, Tile
+from lookhops.report.runs import grouped, read_store, runs_report
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import (
     data_section,
@@ -25,14 +25,12 @@ from lookhops.report.sections.data import (
     information_tile,
 )
 from lookhops.report.sections.explanations import explanation_sections, gallery_section
-from lookhops.report.sections.performance import performance_section
 from lookhops.report.sections.reproduce import (
     commands_of,
     model_reproduce_section,
     reproduce_section,
 )
-from lookhops.report.sections.training import training_section
-from lookhops.report.sections.tuning import tuning_section, tuning_tile
+from lookhops.report.sections.training import training_section, tuning_section, tuning_tile
 from lookhops.runs.plan import RunKey
 from lookhops.runs.results import CellResult, Results
 from lookhops.training import Protocol
@@ -78,10 +76,12 @@ def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Re
 
 def _report_on_folder(path: Path, graphs: Graphs | None, again: Lines) -> Report:
     if current(path / CONFIG).exists():
-        return model_report(read_folder(path), graphs, read_information(path), again)
+        model = replace(read_folder(path), information=read_information(path))
+        return model_report(model, graphs, again)
     if inner := model_folders(path):
-        models = [read_folder(one) for one in inner]
-        return _folder_report(models, graphs, read_information(path), again)
+        information = read_information(path)
+        models = [replace(read_folder(one), information=information) for one in inner]
+        return _folder_report(models, graphs, again)
     for name in STORES:
         if (path / name).is_file():
             return runs_report(read_store(path / name), again)
@@ -111,34 +111,28 @@ def look_report(
 # -------------------------------------------------------------------- what was trained
 
 
-def model_report(
-    model: ModelFolder,
-    graphs: Graphs | None = None,
-    information: Mapping[str, Any] | None = None,
-    again: Lines = (),
-) -> Report:
+def model_report(model: ModelFolder, graphs: Graphs | None = None, again: Lines = ()) -> Report:
     """The report on one model's folder."""
     title = f"{model.config['data']['name']}: {learner_in(model.config).title}"
-    sections = _model_sections(model, graphs, information, [*commands_of([model]), *again])
-    return Report(title, _model_summary(model), _model_tiles(model, information), sections)
+    main = model.task.main
+    score = f", test {main.title} {model.score(main)}" if model.score(main) else ""
+    names = f" ({joined(model.class_names)})" if 0 < len(model.class_names) <= 5 else ""
+    summary = f"{counted(len(model.seeds), 'model')}{score}, on {_data(model)}{names}."
+    sections = _model_sections(model, graphs, [*commands_of([model]), *again])
+    return Report(title, summary, _model_tiles(model), sections)
 
 
-def _folder_report(
-    models: Sequence[ModelFolder],
-    graphs: Graphs | None,
-    information: Mapping[str, Any] | None,
-    again: Lines,
-) -> Report:
+def _folder_report(models: Sequence[ModelFolder], graphs: Graphs | None, again: Lines) -> Report:
     """The report on several models' folders: how they compare, and the best of them in detail."""
     tested = [model for model in models if model.config["metrics"]["seeds"]]
     if len(tested) < 2:
-        return model_report((tested or list(models))[0], graphs, information, again)
+        return model_report((tested or list(models))[0], graphs, again)
     groups = grouped(Results([_cell_of(model) for model in tested]))
     best = next(m for m in tested if m.path.name == groups[0].best.model)
     name, data = best.path.name, best.config["data"]
     compared = comparison_section(groups)
     lines = [*commands_of(tested), *again]
-    sections = _model_sections(best, graphs, information, lines, compared)
+    sections = _model_sections(best, graphs, lines, compared)
     names = joined([*dict.fromkeys([*groups[0].cells, *(m.path.name for m in tested)])])
     title = joined([*dict.fromkeys(model.config["data"]["name"] for model in tested)])
     summary = f"{counted(len(tested), 'network')} ({names})"
@@ -149,7 +143,7 @@ def _folder_report(
             f" on {_data(best)}; the best, {name}, has a test {best.task.main.title} of "
             f"{best.score(best.task.main)}."
         )
-    tiles = _model_tiles(best, information, lead_tiles(groups[0]))
+    tiles = _model_tiles(best, lead_tiles(groups[0]))
     return Report(f"{title}: {names}", summary, tiles, sections)
 
 
@@ -167,7 +161,6 @@ def _cell_of(model: ModelFolder) -> CellResult:
 def _model_sections(
     model: ModelFolder,
     graphs: Graphs | None,
-    information: Mapping[str, Any] | None,
     lines: Lines,
     compared: Section | None = None,
 ) -> list[Section]:
@@ -185,7 +178,7 @@ def _model_sections(
         parts = [one and replace(one, title=f"{one.title}: {model.path.name}") for one in parts]
     found = [
         data_section(model.config["data"]["name"], counts) if counts else None,
-        information_section(information) if information else None,
+        information_section(model.information) if model.information else None,
         compared,
         *parts,
         model_reproduce_section(model, lines),
@@ -193,12 +186,10 @@ def _model_sections(
     return [section for section in found if section is not None]
 
 
-def _model_tiles(
-    model: ModelFolder, information: Mapping[str, Any] | None, more: Sequence[Tile] = ()
-) -> list[Tile]:
+def _model_tiles(model: ModelFolder, more: Sequence[Tile] = ()) -> list[Tile]:
     """The key figures of a model, with others in their midst."""
     config, task, tiles = model.config, model.task, []
-    more = [*more, *([information_tile(information)] if information else [])]
+    more = [*more, *([information_tile(model.information)] if model.information else [])]
     more = [*([tuning_tile(model.tuning)] if model.tuning else []), *more]
     if score := model.score(task.main):
         count = len(model.seeds)
@@ -216,14 +207,6 @@ def _model_tiles(
     if config["parameters"] is None:
         return [*tiles, Tile("model", title)]
     return [*tiles, Tile("parameters", f"{config['parameters']:,}", title)]
-
-
-def _model_summary(model: ModelFolder) -> str:
-    """A model in one plain sentence."""
-    main = model.task.main
-    score = f", test {main.title} {model.score(main)}" if model.score(main) else ""
-    names = f" ({joined(model.class_names)})" if 0 < len(model.class_names) <= 5 else ""
-    return f"{counted(len(model.seeds), 'model')}{score}, on {_data(model)}{names}."
 
 
 def _data(model: ModelFolder) -> str:

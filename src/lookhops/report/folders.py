@@ -34,8 +34,8 @@ from lookhops.tasks.answers import TestAnswers
 from lookhops.tasks.task import Head
 
 COLUMNS = ("epoch", "train_loss", "val_loss")
-#: One value an epoch, by the name of the column.
-Columns = Mapping[str, list[float]]
+#: Of each seed and member, its epochs, one a row.
+History = Mapping[tuple[int, int], pd.DataFrame]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,17 +45,17 @@ class ModelFolder:
     Args:
         path: Where it is.
         config: The content of ``config.json``.
-        history: Of each seed, the columns of its epochs; of several members, those of the first.
-        others: Of the other members, the same, by seed and member.
+        history: The epochs of each seed and member.
         predictions: What the seeds answered to their test graphs: ``predictions.csv``, the truth of
             classes as their numbers, NaN where it is blank; none where there is no such file.
+        information: The hop information that was measured for it, if it was.
     """
 
     path: Path
     config: Mapping[str, Any]
-    history: Mapping[int, Columns]
-    others: Mapping[tuple[int, int], Columns]
+    history: History
     predictions: pd.DataFrame | None
+    information: Mapping[str, Any] | None = None
 
     @cached_property
     def tuning(self) -> Tuning | None:
@@ -109,11 +109,9 @@ def read_folder(path: Path) -> ModelFolder:
 
 def _read_folder(path: Path) -> ModelFolder:
     config = read_config(path)
-    epochs = _history(path, config)
-    first = {seed: columns for (seed, member), columns in epochs.items() if member == 0}
-    others = {key: columns for key, columns in epochs.items() if key[1]}
-    found = ModelFolder(path, config, first, others, _predictions(path, config))
-    if any(len(rows["epoch"]) < found.best_epoch.get(s, 0) for s, rows in found.history.items()):
+    found = ModelFolder(path, config, _history(path, config), _predictions(path, config))
+    first = {seed: len(rows) for (seed, member), rows in found.history.items() if member == 0}
+    if any(count < found.best_epoch.get(seed, 0) for seed, count in first.items()):
         raise LookHopsError(f"{path / HISTORY}: has fewer epochs than {CONFIG} says; remove it.")
     return found
 
@@ -146,8 +144,8 @@ def reading_of(path: Path) -> Reading:
     return Reading.from_dict(read_config(folders[0]).get("reading", {})) if folders else AS_USUAL
 
 
-def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], Columns]:
-    """Of each seed and member, the columns of its epochs; none where there is no such file."""
+def _history(folder: Path, config: Mapping[str, Any]) -> History:
+    """The epochs of each seed and member; none where there is no such file."""
     path = folder / HISTORY
     if not _is_there(path, config["history_sha256"]):
         return {}
@@ -157,8 +155,8 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], C
     )
     if "member" not in rows:
         rows["member"] = 0
-    parts: Any = rows.set_index(["seed", "member"]).groupby(level=(0, 1), sort=False)
-    return {key: part.to_dict("list") for key, part in parts}
+    parts: Any = rows.groupby(["seed", "member"], sort=False)
+    return dict(iter(parts))
 
 
 def _predictions(folder: Path, config: Mapping[str, Any]) -> pd.DataFrame | None:

@@ -1,24 +1,30 @@
-"""The report on finished runs, from a store or from results that were exported."""
+"""Finished runs as a report: read from a store, named, grouped to be compared, and the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.core.words import QUICK_MARK, counted, joined
 from lookhops.neighbourhoods.charts import gains
-from lookhops.report.content import Block, Lines, Report, Section, Subheading, Tile
-from lookhops.report.finished import grouped
-from lookhops.report.folders import COLUMNS, Columns
+from lookhops.report.folders import COLUMNS
+from lookhops.report.page import Block, Lines, Report, Section, Subheading, Tile
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
 from lookhops.report.sections.reproduce import runs_reproduce_section
 from lookhops.report.sections.training import training_charts
-from lookhops.runs.compare import Comparison
+from lookhops.runs import store
+from lookhops.runs.compare import Comparison, comparison
+from lookhops.runs.paper import QUICK_EPOCHS, QUICK_GRAPHS, ROWS
 from lookhops.runs.results import CellResult, Results
+from lookhops.training import Protocol
 
 #: More data sets than this are counted in the title, not named.
 MOST_NAMES = 3
@@ -32,14 +38,21 @@ def runs_report(results: Results, again: Lines = (), paper: bool = False) -> Rep
     verdicts = [judge(claim, results) for claim in CLAIMS] if paper else []
     if not any(answer.by_dataset for verdict in verdicts for answer in verdict.answers):
         verdicts = []  # none of the paper's rows was run
-    found = [
-        *_data_sections(results),
-        _claims_section(verdicts),
-        comparison_section(groups),
-        _training_section(groups),
-        runs_reproduce_section(groups, results.commands, again),
-    ]
-    sections = [section for section in found if section is not None]
+    sections = _data_sections(results)
+    if verdicts:
+        rows = [[one.claim.title, one.said] for one in verdicts]
+        lead = "What the paper says of its models, answered from these runs."
+        table = Table(("claim", "with these runs"), rows)
+        sections.append(Section("claims", "The paper's claims", lead, [table]))
+    sections.append(comparison_section(groups))
+    if training := _training_blocks(groups):
+        lead = (
+            "How the best model trained. Training stops when the validation loss has not fallen "
+            f"for {counted(groups[0].best.protocol.patience, 'epoch')}; the weights of its lowest "
+            "value, marked by a diamond, are kept and tested."
+        )
+        sections.append(Section("training", "Training", lead, training))
+    sections.append(runs_reproduce_section(groups, results.commands, again))
     datasets = list(dict.fromkeys(group.dataset for group in groups))
     what = joined(datasets) if len(datasets) <= MOST_NAMES else counted(len(datasets), "data set")
     names = list(dict.fromkeys(name for group in groups for name in group.scores))
@@ -116,40 +129,110 @@ def _data_sections(results: Results) -> list[Section]:
     return sections
 
 
-def _claims_section(verdicts: Sequence[Verdict]) -> Section | None:
-    if not verdicts:
-        return None
-    rows = [[one.claim.title, one.said] for one in verdicts]
-    lead = "What the paper says of its models, answered from these runs."
-    table = Table(("claim", "with these runs"), rows)
-    return Section("claims", "The paper's claims", lead, [table])
-
-
-def _histories(cell: CellResult) -> dict[int, Columns]:
-    """Of each seed of a cell, the columns of its epochs, where it has those that are drawn."""
-    epochs = {run.seed: run.history for run in cell.runs}
-    return {
-        seed: {name: [epoch[name] for epoch in one] for name in one[0] if name != "seconds"}
-        for seed, one in epochs.items()
-        if one and set(COLUMNS) <= one[0].keys()
-    }
-
-
-def _training_section(groups: Sequence[Comparison]) -> Section | None:
+def _training_blocks(groups: Sequence[Comparison]) -> list[Block]:
     """How the best model of each data set trained, where the histories are there."""
     blocks: list[Block] = []
     for group in groups:
-        best, history = group.best, _histories(group.best)
+        best = group.best
+        epochs = {(run.seed, 0): pd.DataFrame(run.history) for run in best.runs}
+        history = {key: rows for key, rows in epochs.items() if {*COLUMNS} <= {*rows.columns}}
         if history and len(groups) > 1:
             blocks.append(Subheading(f"{group.dataset}: {best.model}"))
         if history:
             kept = {run.seed: run.metrics["best_epoch"] for run in best.runs}
             blocks += training_charts(history, kept, f"{best.model}. ")
-    if not blocks:
-        return None
-    lead = (
-        "How the best model trained. Training stops when the validation loss has not fallen for "
-        f"{counted(groups[0].best.protocol.patience, 'epoch')}; the weights of its lowest "
-        "value, marked by a diamond, are kept and tested."
-    )
-    return Section("training", "Training", lead, blocks)
+    return blocks
+
+
+# -------------------------------------------------------------------- names and groups
+
+
+def read_store(path: Path, fingerprint: str | None = None) -> Results:
+    """What a store holds, one cell for each network, whatever names its runs were asked for by.
+
+    With a fingerprint only what it holds of those graphs.
+    """
+    cells, notes = store.read_store(path)
+    if fingerprint is not None:
+        cells = [cell for cell in cells if cell.key.fingerprint == fingerprint]
+        notes = [note for note in notes if note[0] == fingerprint]
+    cells = [cell.of_seeds(sorted(cell.seeds)) for cell in cells]
+    quick = [cell for cell in cells if _is_quick(cell)]
+    some = {cell.key.fingerprint for cell in quick} if len(quick) < len(cells) else ()
+    names = _names(cells, some)
+    known: dict[str, dict[str, Any]] = {}
+    for fingerprint, kind, value in notes:
+        for (_, graphs), name in names.items():  # of those that something is finished of
+            if graphs == fingerprint and not kind.startswith("command"):
+                known.setdefault(name, {})[kind] = value
+    cells = [replace(cell, dataset=names[cell.dataset, cell.key.fingerprint]) for cell in cells]
+    commands = [value for _, kind, value in notes if kind.startswith("command")]
+    return Results(cells, known, bool(cells) and len(quick) == len(cells), commands)
+
+
+def _is_quick(cell: CellResult) -> bool:
+    """Whether ``lookhops paper --quick`` ran it: by the names, the graphs and the epochs."""
+    rows = {row.label for row in ROWS.values()}
+    graphs = sum(cell.metrics[f"{part}_graphs"][0] for part in ("train", "val", "test"))
+    protocol = replace(Protocol(), max_epochs=QUICK_EPOCHS, precision=cell.protocol.precision)
+    return bool(cell.names & rows) and graphs <= QUICK_GRAPHS and cell.protocol == protocol
+
+
+def _names(cells: Sequence[CellResult], quick: Collection[str]) -> dict[tuple[str, str], str]:
+    """What to call the data sets, by name and fingerprint: two may have one name.
+
+    ``quick`` are the fingerprints of those that the quick version took a few graphs of.
+    """
+    sets = dict.fromkeys((cell.dataset, cell.key.fingerprint) for cell in cells)
+    found = {}
+    for name, fingerprint in sets:
+        alike = [f for other, f in sets if other == name and f not in quick]
+        if fingerprint in quick:
+            found[name, fingerprint] = f"{name}{QUICK_MARK}"
+        else:
+            found[name, fingerprint] = name if len(alike) == 1 else f"{name} ({fingerprint})"
+    return found
+
+
+def grouped(results: Results) -> list[Comparison]:
+    """The finished runs, by what can be compared with what."""
+    by_split: dict[Any, list[CellResult]] = {}
+    for cell in results.cells:
+        protocol = cell.protocol
+        drawn = (protocol.fractions, protocol.split, protocol.folds, cell.key.splits)
+        by_split.setdefault((cell.dataset, cell.key.fingerprint, drawn), []).append(cell)
+    groups = []
+    for (dataset, _, _), cells in by_split.items():
+        named = _named_apart(cells)
+        quick = results.quick or dataset.endswith(QUICK_MARK)
+        groups.append(comparison(dataset, _sharing(named), finished=named, quick=quick))
+    return groups
+
+
+def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
+    """The cells, those of one name distinguished by the options in which they differ."""
+    found = []
+    for cell in cells:
+        alike = [other for other in cells if other.model == cell.model]
+        name = cell.model
+        for part in ("architecture", "protocol"):
+            options = [asdict(getattr(other, part)) for other in alike]
+            for key, value in asdict(getattr(cell, part)).items():
+                if key != "seeds" and any(other.get(key) != value for other in options):
+                    name += f", {key.replace('_', ' ')} {value}"
+        if any(other.key.layers != cell.key.layers for other in alike):
+            name += f", layers {(cell.key.layers or 'unknown')[:8]}"
+        found.append(replace(cell, model=name))
+    return found
+
+
+def _sharing(cells: Sequence[CellResult]) -> list[CellResult]:
+    """The cells that share splits: one that has too few does not take them from the rest."""
+    order = sorted(cells, key=lambda cell: -len(cell.seeds))
+    chosen, shared = set(), set(order[0].seeds)
+    for cell in order:
+        common = shared & set(cell.seeds)
+        if len(common) >= min(2, len(shared)):
+            chosen.add(cell.model)
+            shared = common
+    return [cell for cell in cells if cell.model in chosen]

@@ -13,8 +13,7 @@ from lookhops.core.paired import corrected_t
 from lookhops.core.pictures import save_both
 from lookhops.core.words import NONE, plus_minus, signed
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
-from lookhops.report.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure
-from lookhops.report.paper.page import write_page
+from lookhops.report.paper.page import accuracy_by_k_figure, gain_figure, rank_figure, write_page
 from lookhops.report.paper.side_by_side import accuracy_table, data_table, make_tables, own_table
 from lookhops.runs.paper import DATASETS, FIGURES, ROWS, TABLES
 from lookhops.runs.plan import RunKey

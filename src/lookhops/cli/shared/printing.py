@@ -23,7 +23,7 @@ from lookhops.core.tables import Table
 from lookhops.core.words import CONTROL, visible
 
 if TYPE_CHECKING:
-    from lookhops.report.content import Report
+    from lookhops.report.page import Report
 
 
 class PlainConsole(Console):

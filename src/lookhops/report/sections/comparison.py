@@ -39,7 +39,7 @@ from lookhops.core.words import (
     signed,
 )
 from lookhops.learners import Model, learner_of
-from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
+from lookhops.report.page import Block, Chart, Folded, Note, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
 from lookhops.runs.compare import Comparison
 from lookhops.runs.results import CellResult

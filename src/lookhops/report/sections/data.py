@@ -31,7 +31,7 @@ from lookhops.neighbourhoods.charts import (
     label_accuracy,
     lost,
 )
-from lookhops.report.content import Block, Chart, Section, Tile
+from lookhops.report.page import Block, Chart, Section, Tile
 from lookhops.sources.counts import in_words
 
 

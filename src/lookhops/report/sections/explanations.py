@@ -22,7 +22,8 @@ from lookhops.models.folder import learner_in
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.nn.others import is_other
-from lookhops.report.content import (
+from lookhops.report.folders import ModelFolder
+from lookhops.report.page import (
     Block,
     Card,
     Gallery,
@@ -32,7 +33,6 @@ from lookhops.report.content import (
     Section,
     Subheading,
 )
-from lookhops.report.folders import ModelFolder
 from lookhops.tasks.answers import TestAnswers
 
 #: Graphs whose shares are shown: of each kind of answer a few.

@@ -9,8 +9,8 @@ from typing import Any
 from lookhops.core.tables import Table
 from lookhops.core.words import joined
 from lookhops.learners import learner_of
-from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
+from lookhops.report.page import Block, Commands, Lines, Section
 from lookhops.runs.compare import Comparison
 from lookhops.runs.record import Machine
 

@@ -1,36 +1,48 @@
-"""Training: loss and accuracy over the epochs, and where each seed stopped."""
+"""Training, epoch by epoch, and tuning: what it gained, what was tried, what mattered."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
+from math import inf
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from lookhops.core.charts import Figure, axis, figure, rounded, series
+from lookhops.core.charts import (
+    ZERO,
+    Figure,
+    axis,
+    colour,
+    figure,
+    interval,
+    marks,
+    rounded,
+    rows_axis,
+    series,
+)
 from lookhops.core.tables import Table
-from lookhops.core.words import agreeing, counted, duration
-from lookhops.report.content import Block, Chart, Note, Section
-from lookhops.report.folders import ModelFolder
+from lookhops.core.words import agreeing, between, counted, duration, p_said, signed
+from lookhops.report.folders import History, ModelFolder
+from lookhops.report.page import Block, Chart, Folded, Note, Section, Tile
+from lookhops.runs.tune.record import SearchRecord, Tuning
 from lookhops.tasks import TASKS
 
-#: Of each seed, the columns of its epochs.
-History = Mapping[int, Mapping[str, Sequence[float]]]
-#: The same of members but the first, by seed and member.
-Others = Mapping[tuple[int, int], Mapping[str, Sequence[float]]]
+#: How many of the best configurations are listed.
+LISTED = 10
 
 
 def training_section(model: ModelFolder) -> Section | None:
     """Loss and accuracy over the epochs; none without a history."""
-    history = {seed: model.history[seed] for seed in model.seeds if seed in model.history}
-    if not history:
+    first = [model.history[seed, 0] for seed in model.seeds if (seed, 0) in model.history]
+    if not first:
         return None
     config, protocol = model.config, model.config["protocol"]
-    lengths = [len(rows["epoch"]) for rows in history.values()]
+    lengths = [len(rows) for rows in first]
     epochs = " to ".join(map(str, sorted({min(lengths), max(lengths)})))
     full = sum(length >= protocol["max_epochs"] for length in lengths)
-    seeds = counted(len(history), "seed")
+    seeds = counted(len(first), "seed")
     lead = (
         f"{seeds.capitalize()} trained for {epochs} {agreeing(max(lengths), 'epoch', 'epochs')}. "
         f"Training stops after "
@@ -42,49 +54,45 @@ def training_section(model: ModelFolder) -> Section | None:
     )
     if seconds := config.get("seconds_per_epoch"):
         lead += f" An epoch took {duration(seconds)} a seed on {config['machine']['device']}."
-    blocks: list[Block] = [Note(config["stopped"])] if config.get("stopped") else []
-    blocks += training_charts(history, model.best_epoch, others=model.others)
-    if model.others:
+    if len(model.history) > len(first):
         lead += " The faint lines are the other members of each seed."
-    return Section("training", "Training", lead, blocks)
+    blocks: list[Block] = [Note(config["stopped"])] if config.get("stopped") else []
+    charts = training_charts(model.history, model.best_epoch)
+    return Section("training", "Training", lead, [*blocks, *charts])
 
 
-def training_charts(
-    history: History,
-    best: Mapping[int, int],
-    title: str = "",
-    others: Others = MappingProxyType({}),
-) -> list[Chart]:
+def training_charts(history: History, best: Mapping[int, int], title: str = "") -> list[Chart]:
     """The losses, and the main metric of the validation part, of every seed.
 
     Args:
-        history: Of each seed.
+        history: The epochs; members but the first are drawn faintly behind.
         best: Of each seed, the epoch whose weights were kept.
         title: Said first in the captions.
-        others: Of the other members, by seed and member, drawn faintly behind.
     """
-    columns, mains = next(iter(history.values())), (task.main for task in TASKS.values())
+    first = {seed: rows for (seed, member), rows in history.items() if member == 0}
+    mains = (task.main for task in TASKS.values())
     # The main metric that was measured after each epoch; none where that is the loss.
+    columns = next(iter(first.values())).columns
     metric = next((main for main in mains if f"val_{main.name}" in columns), None)
     rows = []
-    for seed, columns in history.items():
-        i = max(best[seed], 1) - 1
-        at = [f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss")]
-        at += [metric.written(columns[f"val_{metric.name}"][i])] if metric else []
-        rows.append([str(seed), str(len(columns["epoch"])), str(best[seed]), *at])
+    for seed, epochs in first.items():
+        kept = epochs.iloc[max(best[seed], 1) - 1]
+        at = [f"{kept[name]:.4f}" for name in ("train_loss", "val_loss")]
+        at += [metric.written(kept[f"val_{metric.name}"])] if metric else []
+        rows.append([str(seed), str(len(epochs)), str(best[seed]), *at])
     head = ["seed", "epochs", "kept epoch", "training loss", "validation loss"]
     head += [f"validation {metric.title}"] if metric else []
     table = Table(head, rows, "At the epoch that was kept")
-    n = counted(len(history), "seed")
+    n = counted(len(first), "seed")
     over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
     names = {"train_loss": "training", "val_loss": "validation"}
-    losses = curves(history, best, names, "loss", others=others)
+    losses = curves(history, best, names, "loss")
     shown = f"{title}Loss a graph: training dotted, validation solid. {each}"
     charts = [Chart(losses, f"Training and validation loss {over}.", shown, table)]
     if metric is not None:
         unit, scale = (", %", 100) if metric.share else ("", 1)
         names = {f"val_{metric.name}": "validation"}
-        drawn = curves(history, best, names, f"{metric.title}{unit}", scale, others)
+        drawn = curves(history, best, names, f"{metric.title}{unit}", scale)
         per_cent = ", in per cent" if metric.share else ""
         name = metric.title[0].upper() + metric.title[1:]
         shown = f"{title}{name} on the validation graphs{per_cent}. {each}"
@@ -98,41 +106,42 @@ def curves(
     columns: Mapping[str, str],
     title: str,
     scale: float = 1.0,
-    others: Others = MappingProxyType({}),
 ) -> Figure:
     """Curves over the epochs, one a seed; a diamond marks the epoch whose weights were kept.
 
     Args:
-        history, best, others: As for :func:`training_charts`.
+        history, best: As for :func:`training_charts`.
         columns: Columns to draw, the main one last, and what to call them.
         title: Of the vertical axis.
         scale: Multiplies the values: 100 for per cent.
     """
     looks = (("var(--orange)", "dot"), ("var(--blue)", "solid"))[-len(columns) :]
-    width = 2 if len(history) == 1 else 1.4
+    first = {seed: rows for (seed, member), rows in history.items() if member == 0}
+    width = 2 if len(first) == 1 else 1.4
 
-    def line(rows: Mapping[str, Sequence[float]], column: str, said: str, **look: Any) -> Figure:
+    def line(rows: pd.DataFrame, column: str, said: str, **look: Any) -> Figure:
         values = rounded(scale * np.asarray(rows[column]))
         said = f"epoch %{{x}}: %{{y:.4g}}<extra>{said}</extra>"
         return series("lines", map(int, rows["epoch"]), values, said, **look)
 
     traces = []
-    for (column, name), (colour, dash) in zip(columns.items(), looks, strict=True):
+    for (column, name), (stroke, dash) in zip(columns.items(), looks, strict=True):
         drawn: dict[str, Any] = {"name": name, "legendgroup": name}
-        for (seed, member), rows in others.items():
-            faint = {"line": {"color": colour, "dash": dash, "width": 1}, "opacity": 0.3}
-            said = f"seed {seed}, member {member + 1}"
-            traces.append(line(rows, column, said, **drawn, **faint, showlegend=False))
-        for number, (seed, rows) in enumerate(history.items()):
-            plain = {"line": {"color": colour, "dash": dash, "width": width}, "opacity": 0.85}
+        for (seed, member), rows in history.items():
+            if member:
+                faint = {"line": {"color": stroke, "dash": dash, "width": 1}, "opacity": 0.3}
+                said = f"seed {seed}, member {member + 1}"
+                traces.append(line(rows, column, said, **drawn, **faint, showlegend=False))
+        for number, (seed, rows) in enumerate(first.items()):
+            plain = {"line": {"color": stroke, "dash": dash, "width": width}, "opacity": 0.85}
             shown = number == 0
             traces.append(line(rows, column, f"seed {seed}", **drawn, **plain, showlegend=shown))
     main = list(columns)[-1]
-    kept = {seed: best[seed] for seed in history if best[seed]}
+    kept = {seed: best[seed] for seed in first if best[seed]}
     diamonds = series(
         "markers",
         kept.values(),
-        rounded([scale * history[seed][main][epoch - 1] for seed, epoch in kept.items()]),
+        rounded([scale * first[seed][main].iloc[epoch - 1] for seed, epoch in kept.items()]),
         "%{text} kept epoch %{x}",
         name="kept epoch",
         marker={"color": "var(--vermillion)", "symbol": "diamond", "size": 10}
@@ -141,3 +150,175 @@ def curves(
     )
     epochs = axis("epoch", rangemode="tozero", zeroline=False)
     return figure([*traces, diamonds], epochs, axis(title))
+
+
+# -------------------------------------------------------------------- tuning
+
+
+def tuning_section(found: Tuning) -> Section:
+    """The gain over the recommended model, the history of the searches, the importance."""
+    searches = counted(len(found.searches), "outer split")
+    inner = counted(found.inner, "inner split")
+    pruned = sum(one.value is None for search in found.searches for one in search.tried)
+    lead = (
+        f"{found.said()} {counted(found.trials, 'configuration')} tried in "
+        f"{duration(found.seconds)} on {found.device} ({pruned} of them ended early), for "
+        f"{searches}; each has a search of its own, judged by the validation parts of {inner}. The "
+        "test parts were opened once, when all searches had ended, for the chosen configurations "
+        "and for the recommended model."
+    )
+    charts = [*_gain_chart(found), history_chart(found), *_importance_chart(found)]
+    blocks: list[Block] = [chosen_table(found), *charts, Folded(best_table(found))]
+    return Section("tuning", "Tuning", lead, blocks)
+
+
+def tuning_tile(found: Tuning) -> Tile:
+    """What tuning gained, as a key figure."""
+    unit = " points" if found.main.share else ""
+    mean = sum(found.gains) / len(found.gains)
+    note = "one split says nothing" if found.gain is None else found.test_said
+    return Tile("gain by tuning", f"{signed(mean, found.gain_digits)}{unit}", note)
+
+
+def chosen_table(found: Tuning) -> Table:
+    """What was chosen for each outer split, and how it did."""
+    main = found.main
+    pairs = zip(found.searches, found.tuned, found.recommended, found.gains, strict=True)
+    rows = [
+        (
+            f"{search.seed}: {search.chosen.said}",
+            main.written(search.chosen.value),
+            main.written(tuned),
+            main.written(recommended),
+            signed(gain, found.gain_digits),
+        )
+        for search, tuned, recommended, gain in pairs
+    ]
+    head = ("split: chosen", "validation", f"test {main.title}", "recommended", "gain")
+    note = (
+        "Chosen is what differs from the recommended model. This folder's model is the first "
+        "split's choice: its test part had no part in it."
+    )
+    return Table(head, rows, note)
+
+
+def best_table(found: Tuning) -> Table:
+    """The best configurations of each search, by validation."""
+    main = found.main
+    rows = [
+        (
+            str(search.seed),
+            main.written(one.value),
+            main.written(min(one.scores), max(one.scores), joint=" to "),
+            f"{one.epochs:,}",
+            one.name,
+        )
+        for search in found.searches
+        for one in sorted(
+            (one for one in search.tried if one.value is not None),
+            key=lambda one: one.value or 0.0,
+            reverse=main.higher_is_better,
+        )[:LISTED]
+    ]
+    head = ("split", f"validation {main.title}", "on inner splits", "epochs", "configuration")
+    note = f"The {LISTED} best configurations of each search, as `lookhops compare` takes them"
+    return Table(head, rows, note)
+
+
+def _gain_chart(found: Tuning) -> Iterator[Chart]:
+    """The gain on each outer split and its mean with the interval; none of a single split."""
+    if found.gain is None:
+        return
+    gain, gains, digits = found.gain, found.gains, found.gain_digits
+    unit = "points" if found.main.share else found.main.title
+    names = [*(f"split {search.seed}" for search in found.searches), "mean"]
+    hover = f"%{{x:+.{digits}f}} {unit}"
+    places = range(len(gains))
+    dots = marks(rounded(gains), places, hover, "outer split", "muted", "circle-open", 9)
+    bars = interval([gain.low], [gain.mean], [gain.high]) if gain.interval else None
+    name = "mean, 95% interval" if bars else "mean"
+    mean = marks(rounded([gain.mean]), [len(gains)], hover, name, "blue", error_x=bars)
+    of = f"gain in test {found.main.title}"
+    x = axis(f"{of}, {unit}" if found.main.share else of, **ZERO)
+    each = [signed(one, digits) for one in gains]
+    average = f"{signed(gain.mean, digits)} ({between(gain.interval, digits)})"
+    rows = list(zip(names, [*each, average], strict=True))
+    yield Chart(
+        figure([dots, mean], x, rows_axis(names)),
+        f"{found.said()} By split: {', '.join(each)}.",
+        f"Chosen configuration against recommended model on the test part of each outer split; to "
+        f"the right of zero tuning is better. {counted(len(gains), 'split')}, corrected resampled "
+        f"t-test, {p_said(gain.p)}.",
+        Table(("split", f"gain, {unit}"), rows),
+        120 + 34 * len(gains),
+    )
+
+
+def history_chart(found: Tuning) -> Chart:
+    """What was tried, in its order, and the best so far."""
+    main, rows = found.main, []
+    traces: list[Figure] = []
+    for number, search in enumerate(found.searches):
+        traces += _history(search, found, number)
+        first, chosen = search.tried[0], search.chosen
+        values = (main.written(first.value), main.written(chosen.value))
+        rows.append((str(search.seed), str(len(search.tried)), *values, str(search.best + 1)))
+    head = ("split", "tried", "the first", "the best", "its number")
+    said = "; ".join(f"split {row[0]}: {row[2]}, then {row[3]} (number {row[4]})" for row in rows)
+    return Chart(
+        figure(traces, axis("configuration", zeroline=False), axis(f"validation {main.heading}")),
+        f"Validation {main.title} of what was tried. {said}.",
+        f"Validation {main.title}, mean over {counted(found.inner, 'inner split')}; open circles "
+        "were ended early and have the first inner split alone. The line is the best so far, a "
+        "colour each outer split. The first configuration is the recommended model, or the nearest "
+        "to it.",
+        Table(head, rows),
+        340,
+    )
+
+
+def _history(search: SearchRecord, found: Tuning, number: int) -> Iterator[Figure]:
+    """The marks and the line of one search, in the colour of its number."""
+    scale, group = found.main.scale, f"split {search.seed}"
+    tried = [(place, one) for place, one in enumerate(search.tried, 1) if one.scores]
+
+    def drawn(kind: str, name: str, x: list[int], y: list[float], **look: Any) -> Figure:
+        hover = f"number %{{x}}: %{{y:.4g}}<extra>{group}, {name}</extra>"
+        shown = {"name": name, "legendgroup": name, "showlegend": number == 0}
+        return series(kind, x, rounded([scale * value for value in y]), hover, **shown, **look)
+
+    for name, pruned, symbol in (("tried", False, "circle"), ("ended early", True, "circle-open")):
+        these = [(place, one) for place, one in tried if (one.value is None) == pruned]
+        marker = {"color": colour(number), "symbol": symbol, "size": 7}
+        values = [one.scores[0] if one.value is None else one.value for _, one in these]
+        places = [place for place, _ in these]
+        yield drawn("markers", name, places, values, marker=marker, opacity=0.4 if pruned else 0.8)
+    best = _best_so_far(search, found.main.higher_is_better)
+    line = {"color": colour(number), "width": 2, "shape": "hv"}
+    yield drawn("lines", "best so far", list(range(1, len(best) + 1)), best, line=line)
+
+
+def _best_so_far(search: SearchRecord, higher_is_better: bool) -> list[float]:
+    worst = -inf if higher_is_better else inf
+    values = [worst if one.value is None else one.value for one in search.tried]
+    return list(accumulate(values, max if higher_is_better else min))
+
+
+def _importance_chart(found: Tuning) -> Iterator[Chart]:
+    """Each option's share of the differences; none where they are not known."""
+    if not found.importance:
+        return
+    names, shares = list(found.importance), list(found.importance.values())
+    x, marker = rounded([100 * share for share in shares]), {"color": "var(--blue)"}
+    bars = series("bar", x, range(len(names)), "%{x:.1f} %", orientation="h", marker=marker)
+    rows = [(name, f"{share:.1%}", found.space[name]) for name, share in found.importance.items()]
+    title = axis("share of the differences, %", rangemode="tozero")
+    yield Chart(
+        figure([bars], title, rows_axis(names)),
+        f"What mattered: {', '.join(f'{row[0]} {row[1]}' for row in rows)}.",
+        f"Each option's share of the differences between {counted(found.trials, 'configuration')}, "
+        "by functional ANOVA over their scores on the first inner split. It says what mattered "
+        "within the values that were tried, and not which value is better.",
+        Table(("option", "share", "tried"), rows),
+        100 + 24 * len(names),
+    )
