@@ -24,7 +24,7 @@ from lookhops.report.sections.data import (
     information_summary,
     information_tile,
 )
-from lookhops.report.sections.explanations import explanation_sections, gallery_section
+from lookhops.report.sections.explanations import explanation_sections
 from lookhops.report.sections.reproduce import (
     commands_of,
     model_reproduce_section,
@@ -170,7 +170,6 @@ def _model_sections(
         training_section(model),
         performance_section(model),
         *explanation_sections(model, graphs),
-        gallery_section(model, graphs),
     ]
     if model.tuning is not None:
         parts = [tuning_section(model.tuning), *parts]

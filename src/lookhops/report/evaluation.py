@@ -50,11 +50,10 @@ def performance_section(model: ModelFolder) -> Section | None:
 def _target(model: ModelFolder, head: Head, n: str) -> tuple[str, list[Block]]:
     """What is said of one target, its table and its charts."""
     tested = _tested(model, head, n)
-    table = test_table(head, tested)
-    return head.task.results(tested), [table, *head.task.charts(tested)]
+    return head.task.results(tested), [tested_table(head, tested), *head.task.charts(tested)]
 
 
-def test_table(head: Head, tested: Tested) -> Table:
+def tested_table(head: Head, tested: Tested) -> Table:
     """Mean, spread and interval of each metric of a target, and the seeds where there are few."""
     seeds, summary = tested.seeds, tested.summary
     several = len(seeds) > 1
@@ -90,15 +89,16 @@ def _tested(model: ModelFolder, head: Head, n: str) -> Tested:
 
 def _intervals(task: TargetTask, tested: Tested) -> dict[str, list[float] | None]:
     """Bootstrap intervals of the mean over the seeds, of metrics that are redrawn."""
-    if (own := tested.answers) is None:
+    if (answers := tested.answers) is None:
         return {}
     generator = np.random.default_rng(0)
     drawn: dict[str, list[Array]] = {}
-    for seed in dict.fromkeys(own.seed.tolist()):
-        rows = own.seed == seed
-        draws = task.redrawn(own.truth[rows], own.values[rows], tested.seeds[seed], generator)
-        for name, values in draws.items():
-            drawn.setdefault(name, []).append(values)
+    for seed in dict.fromkeys(answers.seed.tolist()):
+        rows = answers.seed == seed
+        truth, values = answers.truth[rows], answers.values[rows]
+        draws = task.redrawn(truth, values, tested.seeds[seed], generator)
+        for name, redrawn in draws.items():
+            drawn.setdefault(name, []).append(redrawn)
     return {name: interval(np.mean(of_seeds, axis=0)) for name, of_seeds in drawn.items()}
 
 

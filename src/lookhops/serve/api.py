@@ -11,9 +11,10 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Generic
+from typing import Annotated, Any, Generic
 
 from fastapi import APIRouter, Request
+from fastapi import Query as Parameters
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from lookhops.core.errors import LookHopsError
@@ -36,7 +37,6 @@ from lookhops.serve.inputs import (
 )
 from lookhops.serve.jobs import Jobs
 from lookhops.serve.models import Models, ServedModel, version_of
-from lookhops.tasks.conformal import COVERAGE
 
 JSON, CSV = "application/json", "text/csv"
 #: Threads that read the graphs of requests.
@@ -79,13 +79,9 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
         openapi_extra=bodies.described(bodies.Predict, served),
     )
     async def predict(
-        request: Request,
-        model: str | None = None,
-        coverage: float | None = None,
-        neighbours: int | None = None,
+        request: Request, query: Annotated[bodies.PredictQuery, Parameters()]
     ) -> Response:
-        query = {"model": model, "coverage": coverage, "neighbours": neighbours}
-        async with service.receive(request, bodies.Predict, **query) as got:
+        async with service.receive(request, bodies.Predict, query) as got:
             asked, coverage, count = got.asked, got.body.coverage, got.body.neighbours
             asked.predictor.check_neighbours(count)
             batcher = got.model.batcher
@@ -103,9 +99,9 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
         openapi_extra=bodies.described(bodies.Explain, served),
     )
     async def explain(
-        request: Request, model: str | None = None, target: str | None = None
+        request: Request, query: Annotated[bodies.ExplainQuery, Parameters()]
     ) -> Response:
-        async with service.receive(request, bodies.Explain, model=model, target=target) as got:
+        async with service.receive(request, bodies.Explain, query) as got:
             chosen = got.asked.numbers(got.body.rows)
             service.check_explained(got.asked, chosen)
             found = await explanations(got.model, got.asked, chosen, got.body.target)
@@ -119,9 +115,9 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
         openapi_extra=bodies.described(bodies.Embed, served),
     )
     async def embed(
-        request: Request, model: str | None = None, bits: int | None = None
+        request: Request, query: Annotated[bodies.EmbedQuery, Parameters()]
     ) -> Response:
-        async with service.receive(request, bodies.Embed, model=model, bits=bits) as got:
+        async with service.receive(request, bodies.Embed, query) as got:
             asked = got.asked
             work = partial(asked.predictor.embed, asked.graphs, bits=got.body.bits)
             found = await got.model.batcher.call(work)
@@ -147,22 +143,18 @@ def _job_routes(router: APIRouter, service: Service) -> None:
         openapi_extra={"requestBody": {"required": True, "content": content}},
     )
     async def new_job(
-        request: Request,
-        name: str,
-        model: str | None = None,
-        coverage: float = COVERAGE,
-        neighbours: int = 0,
+        request: Request, query: Annotated[bodies.JobQuery, Parameters()]
     ) -> Response:
-        bodies.check_coverage(coverage)
-        asked = service.models.named(model)
-        asked.predictor.check_neighbours(neighbours)
-        job = jobs.new(safe_name(name), asked, coverage, neighbours)
+        query.check_coverage()
+        model = service.models.named(query.model)
+        model.predictor.check_neighbours(query.neighbours)
+        job = jobs.new(safe_name(query.name), model, query.coverage, query.neighbours)
         try:
             with job.path.open("wb") as file:
                 async for chunk in chunks(request, service.limits.max_file):
                     file.write(chunk)
         except BaseException:
-            jobs.drop(job.id)
+            jobs.drop(job)
             raise
         jobs.start(job)
         return JSONResponse(job.about(), HTTPStatus.ACCEPTED)
@@ -194,7 +186,7 @@ def _job_routes(router: APIRouter, service: Service) -> None:
 
     @router.delete("/jobs/{key}", summary="Forget a job", status_code=HTTPStatus.NO_CONTENT)
     async def drop_job(key: str) -> Response:
-        jobs.drop(jobs.named(key).id)
+        jobs.drop(jobs.named(key))
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
@@ -250,12 +242,9 @@ class Service:
 
     @asynccontextmanager
     async def receive(
-        self, request: Request, body: type[B], **query: Any
+        self, request: Request, body: type[B], query: bodies.Query
     ) -> AsyncIterator[Received[B]]:
-        """A request, while the file that it may be lies in a folder; given up after some time.
-
-        ``query`` are the parameters of the address; what the JSON says comes before them.
-        """
+        """A request, while the file that it may be lies in a folder; given up after some time."""
         try:
             async with asyncio.timeout(self.limits.max_seconds):
                 kind = content_type(request)
@@ -271,9 +260,9 @@ class Service:
             ) from error
 
     async def _read(
-        self, kind: str, content: bytes, body: type[B], query: Mapping[str, Any], folder: Path
+        self, kind: str, content: bytes, body: type[B], query: bodies.Query, folder: Path
     ) -> Received[B]:
-        given = {name: value for name, value in query.items() if value is not None}
+        given = query.model_dump(exclude_unset=True)
         said = bodies.read_body(body, _with_query(content, given) if kind == JSON else given)
         said.check(is_file=kind != JSON)
         model = self.models.named(said.model)

@@ -65,13 +65,53 @@ def in_a_sentence(error: Mapping[str, Any]) -> str:
     return f"The request does not fit: {f'{where}: ' if where else ''}{said}."
 
 
-def check_coverage(coverage: float) -> None:
-    """Refuse what is no probability."""
-    if not 0 < coverage < 1:
-        raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
-
-
 # -------------------------------------------------------------------- requests
+
+
+class Query(BaseModel):
+    """The parameters of an address; what a JSON says comes before them."""
+
+    model: str | None = Field(None, description="Its name; by default the first that is served.")
+
+
+class PredictQuery(Query):
+    """How graphs are answered."""
+
+    coverage: float = Field(
+        COVERAGE, description="Probability with which a set or an interval holds the truth."
+    )
+    neighbours: int = Field(
+        0,
+        ge=0,
+        le=MOST_NEIGHBOURS,
+        description="How many of the most similar training graphs come with each answer: the `id` "
+        "of each, the `smiles` of a molecule, its `target` (or `targets`) and its `similarity`.",
+    )
+
+    def check_coverage(self) -> None:
+        """Refuse what is no probability."""
+        if not 0 < self.coverage < 1:
+            raise LookHopsError(f"A coverage is between 0 and 1, not {self.coverage}.")
+
+
+class JobQuery(PredictQuery):
+    """How the graphs of a file are answered."""
+
+    name: str = Field(description="Of the file.")
+
+
+class EmbedQuery(Query):
+    """How graphs are embedded."""
+
+    bits: int = Field(
+        BITS, ge=0, le=MOST_BITS, description="Length of the fingerprint; 0 leaves it out."
+    )
+
+
+class ExplainQuery(Query):
+    """What is explained."""
+
+    target: str | None = Field(None, description="Of several targets, which one.")
 
 
 class Body(BaseModel):
@@ -88,10 +128,9 @@ class Tables(Body):
     graphs: str | None = Field(None, description="One graph a row: graph, and what is known of it.")
 
 
-class Source(Body):
+class Source(Body, Query):
     """Some graphs, in one of three forms, and the model that is asked."""
 
-    model: str | None = Field(None, description="Its name; by default the first that is served.")
     smiles: list[str] | None = Field(None, description="Molecules.")
     ids: list[str] | None = Field(None, description="With `smiles`: what each is called.")
     features: dict[str, list[float | str | bool | None]] | None = Field(
@@ -120,41 +159,25 @@ class Source(Body):
             raise LookHopsError("ids belong to smiles; other graphs have an id.")
 
 
-class Predict(Source):
+class Predict(Source, PredictQuery):
     """A question about some graphs."""
-
-    coverage: float = Field(
-        COVERAGE, description="Probability with which a set or an interval holds the truth."
-    )
-    neighbours: int = Field(
-        0,
-        ge=0,
-        le=MOST_NEIGHBOURS,
-        description="How many of the most similar training graphs come with each answer: the `id` "
-        "of each, the `smiles` of a molecule, its `target` (or `targets`) and its `similarity`.",
-    )
 
     def check(self, is_file: bool) -> None:
         """Refuse what no model can answer."""
         super().check(is_file)
-        check_coverage(self.coverage)
+        self.check_coverage()
 
 
-class Embed(Source):
+class Embed(Source, EmbedQuery):
     """Graphs to be embedded."""
 
-    bits: int = Field(
-        BITS, ge=0, le=MOST_BITS, description="Length of the fingerprint; 0 leaves it out."
-    )
 
-
-class Explain(Source):
+class Explain(Source, ExplainQuery):
     """Graphs whose answers are to be explained."""
 
     rows: list[int] | None = Field(
         None, description="Which rows of the input, from 0; by default all."
     )
-    target: str | None = Field(None, description="Of several targets, which one.")
 
 
 def read_body(kind: type[B], content: bytes | Mapping[str, Any]) -> B:

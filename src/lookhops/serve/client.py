@@ -131,9 +131,9 @@ class Client(AbstractContextManager["Client"]):
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> bytes:
         """The content of an answer; a refusal is raised."""
-        own = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        token = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
-            self._connection.request(method, path, body, {**own, **(headers or {})})
+            self._connection.request(method, path, body, {**token, **(headers or {})})
             answer = self._connection.getresponse()
             content = answer.read()
         except (OSError, HTTPException) as error:

@@ -156,7 +156,7 @@ class Readers:
 
     def __init__(self, threads: int, name: str) -> None:
         self._pools: list[ParsingPool] = []
-        self._own = local()
+        self._local = local()
         self._threads = ThreadPoolExecutor(threads, name, self._begin)
 
     async def read(
@@ -166,7 +166,7 @@ class Readers:
 
         def in_thread() -> Asked:
             try:
-                return work(self._own.pool, *given, **named)
+                return work(self._local.pool, *given, **named)
             except StopIteration as error:  # would never reach who waits for it
                 raise RuntimeError("a reader ended early") from error
 
@@ -174,7 +174,7 @@ class Readers:
 
     def warm_up(self) -> None:
         """Start the first thread and its worker now, so that the first request need not wait."""
-        self._threads.submit(lambda: self._own.pool.warm_up())
+        self._threads.submit(lambda: self._local.pool.warm_up())
 
     def close(self) -> None:
         """End the threads, when they have read what they are at, and the workers."""
@@ -183,8 +183,8 @@ class Readers:
             pool.stop()
 
     def _begin(self) -> None:
-        self._own.pool = ParsingPool(Parsing(), 1)
-        self._pools.append(self._own.pool)
+        self._local.pool = ParsingPool(Parsing(), 1)
+        self._pools.append(self._local.pool)
 
 
 # -------------------------------------------------------------------- warnings

@@ -42,16 +42,16 @@ class Job:
 
     Args:
         id: By which it is asked for; it cannot be guessed.
+        path: The file, in a folder that has the answers too.
         neighbours: How many are given with each answer.
         since: When it came, and once it has ended, when that was.
     """
 
     id: str
-    folder: Path
     path: Path
     model: ServedModel
     coverage: float
-    neighbours: int = 0
+    neighbours: int
     state: str = "reading"
     done: int = 0
     asked: Asked | None = None
@@ -76,12 +76,22 @@ class Job:
     @property
     def csv(self) -> Path:
         """The result as a table."""
-        return self.folder / "answers.csv"
+        return self.path.parent / "answers.csv"
 
     def records(self, limit: int | None) -> list[Any]:
         """The result as records, or the first of them."""
-        with (self.folder / "answers.jsonl").open(encoding="utf-8") as lines:
+        with self.csv.with_suffix(".jsonl").open(encoding="utf-8") as lines:
             return [json.loads(line) for line in islice(lines, limit)]
+
+    def write(self, answers: Predictions) -> None:
+        """Keep the result, as a table and as records."""
+        assert self.asked is not None
+        with without_folder(self.path.parent):
+            table = answer_csv(self.asked.source, answers, self.coverage)
+            self.csv.write_text(table, encoding="utf-8", newline="")
+        lines = (json.dumps(one) + "\n" for one in answer_records(self.asked.given, answers))
+        with self.csv.with_suffix(".jsonl").open("w", encoding="utf-8") as file:
+            file.writelines(lines)
 
     async def finished(self) -> Job:
         """The job when it is done; why it failed is raised."""
@@ -101,13 +111,13 @@ class Jobs:
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._readers = Readers(AT_ONCE, "jobs")  # beside those of requests
 
-    def new(self, name: str, model: ServedModel, coverage: float, neighbours: int = 0) -> Job:
+    def new(self, name: str, model: ServedModel, coverage: float, neighbours: int) -> Job:
         """A job whose file is still to come: write it to its ``path``, then :meth:`start`."""
-        self._forget()
+        self._make_room()
         key = secrets.token_urlsafe(12)
-        folder = self._folder / key
-        folder.mkdir()
-        job = self._jobs[key] = Job(key, folder, folder / name, model, coverage, neighbours)
+        path = self._folder / key / name
+        path.parent.mkdir()
+        job = self._jobs[key] = Job(key, path, model, coverage, neighbours)
         return job
 
     def start(self, job: Job) -> None:
@@ -120,14 +130,14 @@ class Jobs:
             raise _unknown(key)
         return self._jobs[key]
 
-    def drop(self, key: str) -> None:
+    def drop(self, job: Job) -> None:
         """Forget a job, done or not."""
-        job = self._jobs.pop(key)
+        del self._jobs[job.id]
         if not job.ended.is_set():  # those that wait for its result get this
-            job.error = _unknown(key)
+            job.error = _unknown(job.id)
         if job.task is not None:
             job.task.cancel()
-        shutil.rmtree(job.folder, ignore_errors=True)
+        shutil.rmtree(job.path.parent, ignore_errors=True)
 
     @property
     def under_way(self) -> int:
@@ -136,19 +146,19 @@ class Jobs:
 
     async def close(self) -> None:
         """Forget all of them."""
-        for key in list(self._jobs):
-            self.drop(key)
+        for job in list(self._jobs.values()):
+            self.drop(job)
         await asyncio.to_thread(self._readers.close)
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _forget(self) -> None:
-        """Make room: jobs that are too old go, and the oldest that are done."""
+    def _make_room(self) -> None:
+        """Forget the jobs that are too old, and the oldest of those that are done."""
         now = time.monotonic()
-        done = [key for key, job in self._jobs.items() if job.ended.is_set()]
+        done = [job for job in self._jobs.values() if job.ended.is_set()]
         many = len(self._jobs) + 1 - self._limits.max_jobs
-        for number, key in enumerate(done):
-            if number < many or now - self._jobs[key].since > KEPT:
-                self.drop(key)
+        for number, job in enumerate(done):
+            if number < many or now - job.since > KEPT:
+                self.drop(job)
         if len(self._jobs) >= self._limits.max_jobs:
             raise Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -174,10 +184,10 @@ class Jobs:
         job.asked, job.state = asked, "answering"
         found = []
         for part in parts(asked.graphs, self._limits.max_nodes):
-            question = part, job.coverage, job.neighbours
-            found.append(await job.model.batcher.predict(predictor, *question))
+            answers = job.model.batcher.predict(predictor, part, job.coverage, job.neighbours)
+            found.append(await answers)
             job.done += len(part)
-        await asyncio.to_thread(_write, job, Predictions.joined(found))
+        await asyncio.to_thread(job.write, Predictions.joined(found))
         job.state = "done"
 
 
@@ -200,15 +210,3 @@ def parts(graphs: Graphs, most_nodes: int) -> Iterator[Graphs]:
         stop = min(stop, start + PART)
         yield graphs.select(slice(start, stop))
         start = stop
-
-
-def _write(job: Job, answers: Predictions) -> None:
-    """The result, as a table and as records."""
-    assert job.asked is not None
-    given = job.asked.given
-    with without_folder(job.folder):
-        table = answer_csv(job.asked.source, answers, job.coverage)
-        job.csv.write_text(table, encoding="utf-8", newline="")
-    lines = (json.dumps(record) + "\n" for record in answer_records(given, answers))
-    with (job.folder / "answers.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(lines)

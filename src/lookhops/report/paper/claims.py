@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
 import numpy as np
 
 from lookhops.core.paired import ALPHA, Estimate, corrected_t
-from lookhops.runs.paper import DATASETS, ROWS, rows_of
+from lookhops.runs.paper import DATASETS, ROWS
 from lookhops.runs.results import Results, shared_seeds
 from lookhops.runs.statistics import holm, over_datasets
 
@@ -46,86 +48,18 @@ class Claim:
     remark: str = ""
 
 
-def _against(first: str, second: str, label: str | None = None) -> Contrast:
-    """One row against another, by their labels where nothing else is said."""
-    said = label or f"{ROWS[first].label} against {ROWS[second].label}"
-    return Contrast(said, (first,), (second,))
+def _read_claims() -> Iterator[Claim]:
+    """The claims of ``claims.json``, each contrast by its label: rows against rows."""
+    text = (files("lookhops.report.paper") / "claims.json").read_text(encoding="utf-8")
+    for claim in json.loads(text):
+        contrasts = claim.pop("contrasts").items()
+        made = (
+            Contrast(label, tuple(first), tuple(second)) for label, (first, second) in contrasts
+        )
+        yield Claim(**claim, contrasts=tuple(made))
 
 
-def _pooling(ours: str, said: str = "", remark: str = "") -> Claim:
-    others = tuple(_against(ours, slug) for slug in ("topk", "sag", "edge", "asap"))
-    return Claim(
-        f"LookHops pooling{said} beats the other poolings",
-        "The proposed pooling achieves state-of-the-art performance on most data sets.",
-        "beats",
-        others,
-        remark,
-    )
-
-
-CLAIMS = (
-    Claim(
-        "k-order convolutions beat 1-order ones",
-        "k-order graph convolution strongly outperforms 1-order methods except for PROTEINS.",
-        "beats",
-        (
-            Contrast(
-                "MixHop, LiMixHop, ChebConv, LiCheb against GCN, GAT",
-                ("mixhop", "limixhop", "cheb", "licheb"),
-                ("gcn", "gat"),
-            ),
-        ),
-    ),
-    Claim(
-        "Accuracy rises with k",
-        "The accuracy improves dramatically when a small k increases, and then fluctuates "
-        "steadily.",
-        "beats",
-        tuple(
-            _against(f"licheb-k{k}", "licheb-k1", f"LiCheb, k = {k} against k = 1")
-            for k in (2, 3, 4, 5)
-        ),
-        "Five layers of one hop each look five hops far already.",
-    ),
-    Claim(
-        "LiMixHop beats MixHop",
-        "LiMixHop achieves higher performance under similar parameters.",
-        "beats",
-        (_against("limixhop", "mixhop"),),
-    ),
-    Claim(
-        "LiCheb matches ChebConv with half the parameters",
-        "LiCheb reduces the parameters by more than half under similar performance.",
-        "matches",
-        (_against("licheb", "cheb"),),
-    ),
-    _pooling("lookhops-nf-pe"),
-    _pooling("lookhops-nf", " that keeps all edges", "This is what its code did: see below."),
-    Claim(
-        "NF helps",
-        "The normalised feature increases the accuracy, except on DD and Mutagenicity.",
-        "beats",
-        (_against("lookhops-nf", "lookhops-nonf", "NF+pN against noNF+pN"),),
-    ),
-    Claim(
-        "Edge dropping helps",
-        "Edge dropping further improves the performance.",
-        "beats",
-        (_against("lookhops-nf-pe", "lookhops-nf", "NF+pN+pE against NF+pN"),),
-        "Ours really drops edges. In the authors' published code the selected edges are "
-        "computed and then thrown away, so the paper's own rows measured no edge dropping.",
-    ),
-    Claim(
-        "Pooling does not beat no pooling",
-        "Networks with pooling could not exceed those with convolutions only.",
-        "does-not-beat",
-        tuple(
-            _against(row.slug, "licheb", f"{row.label} against no pooling")
-            for row in rows_of("pool")
-            if row.paper is not None
-        ),
-    ),
-)
+CLAIMS = tuple(_read_claims())
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from lookhops.core.words import (
     short,
     signed,
 )
-from lookhops.learners import Model, learner_of
+from lookhops.learners import learner_of
 from lookhops.report.page import Block, Chart, Folded, Note, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
 from lookhops.runs.compare import Comparison
@@ -60,16 +60,11 @@ def comparison_section(groups: Sequence[Comparison]) -> Section:
         if len(groups) > 1:
             blocks.append(Subheading(group.dataset, verdict(group)))
         blocks += _comparison_blocks(group)
-    lead = (
-        verdict(groups[0])
-        if len(groups) == 1
-        else f"On {joined(list(dict.fromkeys(group.dataset for group in groups)))}."
-    )
+    datasets = joined(list(dict.fromkeys(group.dataset for group in groups)))
+    lead = verdict(groups[0]) if len(groups) == 1 else f"On {datasets}."
     if any(len(group.cells) > 1 for group in groups):
-        lead += (
-            " Models are tested on the same splits, so that their differences are paired, split by "
-            "split."
-        )
+        lead += " Models are tested on the same splits, so that their differences are paired, "
+        lead += "split by split."
     if len(groups) > 1:
         lead += " Those on other graphs or other splits stand apart and are not compared."
     if any("NF+pN" in name for group in groups for name in group.cells):
@@ -168,8 +163,10 @@ def models_table(group: Comparison, n: str) -> Table:
     """The models over the splits that they share, best mean first."""
     main = group.main
     second = group.best.runs[0].task.ranked_by
-    rows = [
-        [
+    rows = []
+    for name, cell in group.cells.items():
+        learner = learner_of(cell.architecture)
+        row = [
             name,
             group.written[name],
             main.written(_mean(cell, f"val_{main.name}")),
@@ -177,10 +174,9 @@ def models_table(group: Comparison, n: str) -> Table:
             number(cell.metrics["parameters"][0]),
             duration(float(np.mean(cell.metrics["seconds"]))),
             memory(cell.peak_memory),
-            _network(cell.architecture),
+            learner.title if learner.has_epochs else NONE,
         ]
-        for name, cell in group.cells.items()
-    ]
+        rows.append(row)
     head = ("model", f"test {main.title}", "validation", second.title, "parameters", "time a split")
     order = "Best mean first; " if len(rows) > 1 else ""
     spread = "mean ± standard deviation" if len(group.seeds) > 1 else "one split, no spread"
@@ -190,11 +186,6 @@ def models_table(group: Comparison, n: str) -> Table:
         f"process, or on a GPU what PyTorch held there for one split. {n}."
     )
     return Table((*head, "peak memory", "network"), rows, caption, best=0)
-
-
-def _network(model: Model) -> str:
-    learner = learner_of(model)
-    return learner.title if learner.has_epochs else NONE
 
 
 def _mean(cell: CellResult, metric: str) -> float | None:
@@ -288,14 +279,9 @@ def differences(group: Comparison, pairs: Sequence[Pair], caption: str, height: 
 # -------------------------------------------------------------------- costs
 
 
-def numbered(costs: Sequence[Cost]) -> dict[str, str]:
-    """The number of each model, by which charts name it."""
-    return {cost.model: str(i + 1) for i, cost in enumerate(costs)}
-
-
 def cost_charts(costs: Sequence[Cost], main: Metric, n: str) -> dict[str, Chart]:
     """The main metric against time and against parameters; ``n`` is the sample size in words."""
-    numbers = numbered(costs)
+    numbers = {cost.model: str(number) for number, cost in enumerate(costs, 1)}
     time = {cost: cost.seconds for cost in costs}
     sizes = {cost: float(cost.parameters) for cost in costs if cost.parameters}
     charts = {"seconds a split": time, **({"parameters": sizes} if len(sizes) > 1 else {})}
@@ -305,7 +291,7 @@ def cost_charts(costs: Sequence[Cost], main: Metric, n: str) -> dict[str, Chart]
 def cost_picture(costs: Sequence[Cost], main: Metric) -> MatplotlibFigure:
     """The same charts for a file, with the names of the models below."""
     panels = {title: chart.figure for title, chart in cost_charts(costs, main, "").items()}
-    names = ", ".join(f"{number} {short(name)}" for name, number in numbered(costs).items())
+    names = ", ".join(f"{number} {short(cost.model)}" for number, cost in enumerate(costs, 1))
     note = f"{names}. On the line: no other model is better at less cost."
     return picture(panels, note=note, height=3.4)
 

@@ -47,18 +47,37 @@ GROUPS = ("certain", "unsure", "wrong")
 
 
 def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Section | None]:
-    """Shares and neighbourhoods; nothing without the graphs that the model was trained on.
+    """Shares, neighbourhoods and what pooling kept, of the graphs that the model was trained on.
 
     Of several targets, and of learners that cannot be explained, there are the training graphs that
     test graphs are like.
     """
     if graphs is None:
-        return []
+        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
+        missing = (
+            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
+            f"and its options being those of the training: {again}"
+        )
+        return [_kept_section(missing)] if _pools(model) else []
     check_same(model, graphs)
     predictor = Predictor(model.path, device="cpu")
     if len(model.task.heads) > 1 or not learner_in(model.config).explains:
-        return [_alike(model, predictor, graphs)]
-    return [_shares(model, predictor, graphs), _neighbourhoods(predictor, graphs)]
+        found = [_alike(model, predictor, graphs)]
+    else:
+        found = [_shares(model, predictor, graphs), _neighbourhoods(predictor, graphs)]
+    return [*found, _kept_section(_gallery(model, predictor, graphs)) if _pools(model) else None]
+
+
+def check_same(model: ModelFolder, graphs: Graphs) -> None:
+    """Refuse graphs that the model was not trained on: its answers are not about them."""
+    data = model.config["data"]
+    if graphs.fingerprint != data["fingerprint"]:
+        raise LookHopsError(
+            f"{graphs.name}: not the graphs that {model.path} was trained on ({data['name']}, "
+            f"{counted(data['graphs'], 'graph')}, fingerprint {data['fingerprint']}; these are "
+            f"{len(graphs):,} with {graphs.fingerprint}). Give the same source and options as in "
+            "training."
+        )
 
 
 def likenesses(predictor: Predictor, graphs: Graphs) -> list[list[str]]:
@@ -74,9 +93,9 @@ def _alike(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section 
     rows = _chosen(model)
     if not len(rows) or not predictor.knows_neighbours:
         return None
-    some = graphs.select(rows)
-    measured = [model.task.label(one) for one in model.task.targets(some).tolist()]
-    cells = list(zip(some.ids, measured, likenesses(predictor, some), strict=True))
+    shown = graphs.select(rows)
+    measured = [model.task.label(one) for one in model.task.targets(shown).tolist()]
+    cells = list(zip(shown.ids, measured, likenesses(predictor, shown), strict=True))
     lead = (
         "Test graphs beside the training graphs that they are most similar to, and what was "
         "measured of those. Similar are graphs that share neighbourhoods within two hops."
@@ -91,10 +110,10 @@ def _shares(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section
     rows = _chosen(model)
     if not len(rows):
         return None
-    found = attribute(predictor, graphs.select(rows))
+    shown = graphs.select(rows)
+    found = attribute(predictor, shown)
     every = [found[number] for number in range(len(found))]
-    limit = common_limit(every)
-    like = likenesses(predictor, graphs.select(rows))
+    limit, like = common_limit(every), likenesses(predictor, shown)
     pictures = [
         Picture(
             f"{one.id}: {one.answer}",
@@ -166,76 +185,49 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
 # -------------------------------------------------------------------- what pooling kept
 
 
-def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None:
-    """The gallery; a sentence instead where something is missing; none without pooling of ours.
-
-    Poolings of other libraries do not say what became of each node.
-    """
+def _pools(model: ModelFolder) -> bool:
+    """Whether the model has pooling of ours: others do not say what became of each node."""
     options = model.config["learner"]["options"]
     pool = options.get("pool", "none")
-    if pool == "none" or is_other(pool) or options["layers"] < 2:
-        return None
-    found = _gallery_or_reason(model, graphs)
+    return pool != "none" and not is_other(pool) and options["layers"] >= 2
+
+
+def _kept_section(found: Gallery | str) -> Section:
+    """The gallery, or a sentence instead where something is missing."""
+    if isinstance(found, str):
+        return Section("looked", "What pooling kept", "", [Note(found)])
     lead = (
         "Each pooling layer scores the nodes, keeps the best and drops the rest. Move a slider to "
         "walk through the layers: the stronger the colour of a node, the higher its score in that "
         "layer; what is dropped fades. What is kept need not be what matters: shares of the answer "
         "say that."
     )
-    block, lead = (Note(found), "") if isinstance(found, str) else (found, lead)
-    return Section("looked", "What pooling kept", lead, [block])
+    return Section("looked", "What pooling kept", lead, [found])
 
 
-def _gallery_or_reason(model: ModelFolder, graphs: Graphs | None) -> Gallery | str:
-    if graphs is None:
-        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
-        return (
-            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
-            f"and its options being those of the training: {again}"
-        )
-    check_same(model, graphs)
+def _gallery(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Gallery | str:
+    """Chosen graphs with what was kept of each; why there are none otherwise."""
     if not model.task.class_names:
         return "Graphs are shown by class, and this model answers numbers or several targets."
-    answers = model.answers(model.task.heads[0])
-    if answers is None:
-        return "The folder has no predictions.csv to choose graphs by."
-    found = make_gallery(model, answers.of_seed(model.seeds[0]), graphs)
-    return found or f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
-
-
-def check_same(model: ModelFolder, graphs: Graphs) -> None:
-    """Refuse graphs that the model was not trained on: its answers are not about them."""
-    data = model.config["data"]
-    if graphs.fingerprint != data["fingerprint"]:
-        raise LookHopsError(
-            f"{graphs.name}: not the graphs that {model.path} was trained on ({data['name']}, "
-            f"{counted(data['graphs'], 'graph')}, fingerprint {data['fingerprint']}; these are "
-            f"{len(graphs):,} with {graphs.fingerprint}). Give the same source and options as in "
-            "training."
-        )
-
-
-def make_gallery(model: ModelFolder, answers: TestAnswers, graphs: Graphs) -> Gallery | None:
-    """Explain and draw the chosen graphs; none where there is none to draw."""
-    small = graphs.nodes_per_graph.cpu().numpy()[answers.graph] <= MOST_NODES
     seed, [head] = model.seeds[0], model.task.heads
+    every = model.answers(head)
+    if every is None:
+        return "The folder has no predictions.csv to choose graphs by."
+    answers = every.of_seed(seed)
+    small = graphs.nodes_per_graph.cpu().numpy()[answers.graph] <= MOST_NODES
     predicted = head.task.decided(answers.values, model.config["metrics"]["seeds"][str(seed)])
     chosen = {} if predicted is None else choose(answers, small, predicted)
     if predicted is None or not chosen:
-        return None
-    rows = list(chosen)
-    names = model.class_names
-    predictor = Predictor(model.path, device="cpu")
-    own_edges = isinstance(predictor.models[seed].pools[0], NodePooling)
-    found = explain(predictor, graphs.select(answers.graph[rows]), seed)
-    like = likenesses(predictor, graphs.select(answers.graph[rows]))
+        return f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
+    names, shown = model.class_names, graphs.select(answers.graph[list(chosen)])
+    has_edges = isinstance(predictor.models[seed].pools[0], NodePooling)
+    found = zip(chosen, explain(predictor, shown, seed), likenesses(predictor, shown), strict=True)
     cards = []
-    for row, explanation, alike in zip(rows, found, like, strict=True):
-        name, number = answers.ids[row], str(answers.graph[row])
+    for row, explanation, alike in found:
+        name, number, best = answers.ids[row], str(answers.graph[row]), int(predicted[row])
         name = f"graph {number}" if name == number else name
-        best = int(predicted[row])
         graph = explanation.layered()
-        said = steps(graph, own_edges)
+        said = steps(graph, has_edges)
         what = "Molecule" if graph.smiles is not None else "Graph"
         cards.append(
             Card(
@@ -264,10 +256,8 @@ def choose(
 ) -> Mapping[int, str]:
     """Rows of one seed's answers to show, each once, with the reason; class after class.
 
-    Args:
-        answers: The answers.
-        allowed: Rows that can be drawn, shape (n).
-        predicted: The class that is answered, shape (n); by default the likeliest.
+    ``allowed`` are those that can be drawn, ``predicted`` the classes that are answered (by default
+    the likeliest), both of shape (n).
     """
     predicted = answers.values.argmax(1) if predicted is None else predicted
     sure, right = answers.values.max(1), predicted == answers.truth
@@ -282,25 +272,25 @@ def choose(
             "wrong": by_certainty[~right[by_certainty]],
             "unsure": by_certainty[::-1],
         }
-        taken: dict[str, list[int]] = {}
+        taken: dict[int, str] = {}
         for group, order in orders.items():
-            fresh = [row for row in order.tolist() if all(row not in t for t in taken.values())]
-            taken[group] = fresh[:each]
-        chosen.update({row: group for group in GROUPS for row in taken[group]})
+            fresh = [row for row in order.tolist() if row not in taken]
+            taken |= dict.fromkeys(fresh[:each], group)
+        chosen |= {row: group for group in GROUPS for row in taken if taken[row] == group}
     return dict(list(chosen.items())[:MOST])
 
 
-def steps(graph: LayeredGraph, own_edges: bool = True) -> list[str]:
+def steps(graph: LayeredGraph, has_edges: bool = True) -> list[str]:
     """What to say at each position of the slider: how much is left after each layer.
 
-    Where nodes are merged, the edges that are left are not the graph's own and are not counted.
+    Where nodes are merged, the edges that are left are not the graph's and are not counted.
     """
     node, edge = ("nodes", "edges") if graph.smiles is None else ("atoms", "bonds")
     nodes, edges = len(graph.node_layer), len(graph.edge_layer)
     texts = [f"whole graph: {nodes} {node}, {edges} {edge}"]
     for layer in range(1, len(graph.scores) + 1):
         text = f"layer {layer}: {int((graph.node_layer > layer).sum())} of {nodes} {node}"
-        if own_edges:
+        if has_edges:
             text += f", {int((graph.edge_layer > layer).sum())} of {edges} {edge}"
         texts.append(text)
     return texts
