@@ -188,8 +188,8 @@ def attribute(
     found = PartShares.join(each, 0).select([order.index(part) for part in parts])
     weight, baseline, value = model(found.start, found.end, classes is not None)
     if seed is None:
-        known = torch.from_numpy(answered.shared()).to(value)
-        value = value.where(known.isnan(), known)
+        given = torch.from_numpy(answered.shared()).to(value)
+        value = value.where(given.isnan(), given)
     shared = _weighed(prepared.graphs, found, weight, value - baseline)
     share = torch.tensor([part.weight for part in parts]).to(found.node)
     shared |= {"node_spread": _spread(found.node, share), "edge_spread": _spread(found.edge, share)}

@@ -178,13 +178,13 @@ def _explain_batch(
         )
 
 
-def _layer_views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> list[LayerView]:
+def _layer_views(graphs: Graphs, decisions: list[Pooled], keeps_edges: bool) -> list[LayerView]:
     """Each layer's decision, nodes numbered as in the whole batch before the first layer.
 
     Args:
         graphs: The batch.
         decisions: One a layer.
-        own_edges: Whether the edges of every level are among the graph's own, as they are unless
+        keeps_edges: Whether the edges of every level are among the graph's own, as they are unless
             nodes are merged.
     """
     layers = []
@@ -199,7 +199,7 @@ def _layer_views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> li
         place = np.where(place >= 0, next_place[place], -1)
         kept = nodes[keep]
         dropped = np.empty((0, 2), dtype=int)
-        if own_edges:
+        if keeps_edges:
             keep_edge = pooled.edge.cpu().numpy()
             lost = np.isin(source, kept) & np.isin(target, kept) & ~keep_edge
             (dropped,) = paired(source[lost], target[lost])

@@ -105,8 +105,8 @@ def top_neighbourhoods(
     ]
     mean = torch.stack(weights).mean(0).flatten(0, 1).cpu().numpy()
     fitted, place = predictor.checkpoint.fitted, head.fitted or slice(None)
-    known = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
-    sides = head.task.sides(mean, known)
+    scales = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
+    sides = head.task.sides(mean, scales)
     first = predictor.checkpoint.preprocessing(predictor.checkpoint.answering[0])
     found = _Found(predictor.whole(graphs).graphs.to("cpu"), hops, first.bins)
     return {side: found.best(side, weight, shown) for side, weight in sides.items()}
@@ -117,11 +117,11 @@ def _entry_weights(
 ) -> torch.Tensor:
     """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
     encoding = predictor.checkpoint.preprocessing(seed)
-    place, known, scale = fingerprint_entries(predictor.whole(graphs), encoding)
+    row, has_row, scale = fingerprint_entries(predictor.whole(graphs), encoding)
     table = network.readings["fingerprint"].get_parameter("weight").detach()
     if not len(table):
-        return table.new_zeros(*place.shape, table.shape[-1])
-    return table[place] * known[..., None] * scale.to(table)[:, None, None]
+        return table.new_zeros(*row.shape, table.shape[-1])
+    return table[row] * has_row[..., None] * scale.to(table)[:, None, None]
 
 
 class _Found:

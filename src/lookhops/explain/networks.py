@@ -202,7 +202,7 @@ class Stack:
         tables = table.view(len(self.preprocessing), *table.shape[-2:])
         every = zip(tables, self.preprocessing, slope, strict=True)
         return torch.stack(
-            [neighbourhood_shares(own, self.graphs, one, s) for own, one, s in every]
+            [neighbourhood_shares(rows, self.graphs, one, s) for rows, one, s in every]
         )
 
 

@@ -31,8 +31,8 @@ def find_head(task: Task, target: str | None) -> tuple[int, Head]:
     for number, head in enumerate(heads):
         if target in (head.name, head.task.name):
             return number, head
-    known = ", ".join(head.title for head in heads)
-    raise LookHopsError(f"The model has no target {target!r}, but {known}.")
+    titles = ", ".join(head.title for head in heads)
+    raise LookHopsError(f"The model has no target {target!r}, but {titles}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +102,8 @@ class Question:
         """The same of the outputs of networks, (networks, m, outputs) to (networks, m)."""
         each = [cast(FittedNetwork, part.fitted) for part in parts]
         device = next(each[0].network.parameters()).device
-        known = [one.target for one in each if one.target is not None]
-        fitted = torch.stack(known).to(device) if known else None
+        targets = [one.target for one in each if one.target is not None]
+        fitted = torch.stack(targets).to(device) if targets else None
         temperature = torch.tensor(
             [part.temperature for part in parts], dtype=torch.float64, device=device
         )[:, None, None]
@@ -237,7 +237,7 @@ class Together:
         first, last = torch.stack(starts), torch.stack(ends)
         q = torch.tensor(self.weights).to(first)[:, None]
         outer = _slopes(first, last, q, classes) / self.temperature
-        weight = torch.cat([own * slope for own, slope in zip(inner, outer, strict=True)])
+        weight = torch.cat([each * slope for each, slope in zip(inner, outer, strict=True)])
         of_start, of_end = (_mean(u, q, classes) / self.temperature for u in (first, last))
         return weight, of_start, of_end
 

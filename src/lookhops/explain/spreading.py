@@ -71,11 +71,11 @@ def fingerprint_entries(
     """
     assert encoding.vocabulary is not None
     codes = graphs.codes_with(encoding.bins)
-    place, known = encoding.vocabulary.to(codes.device).places(codes)
+    row, has_row = encoding.vocabulary.to(codes.device).places(codes)
     graph = graphs.graphs.batch.long()
     count = torch.zeros(len(graphs.graphs), dtype=torch.float64, device=codes.device)
-    count = count.index_add(0, graph, known.sum(1).double())
-    return place, known, (Fingerprint.GAMMA * count.clamp(min=1).rsqrt())[graph]
+    count = count.index_add(0, graph, has_row.sum(1).double())
+    return row, has_row, (Fingerprint.GAMMA * count.clamp(min=1).rsqrt())[graph]
 
 
 def neighbourhood_shares(
@@ -98,17 +98,17 @@ def neighbourhood_shares(
     """
     if not encoding.num_neighbourhoods:
         return torch.zeros_like(graphs.codes_with(encoding.bins), dtype=torch.float64)
-    place, known, scale = fingerprint_entries(graphs, encoding)
+    row, has_row, scale = fingerprint_entries(graphs, encoding)
     numbers, attributes = None, graphs.graphs.nodes.numbers
     if encoding.bins is not None and attributes is not None:
         numbers = encoding.bins(attributes)
-    identity = identities(graphs.graphs, place.shape[1] - 1, numbers)
+    identity = identities(graphs.graphs, row.shape[1] - 1, numbers)
     graph = graphs.graphs.batch.long()
     slopes = scale[:, None] * slope.index_select(0, graph)
-    found = torch.zeros_like(known, dtype=torch.float64)
-    for hop in range(place.shape[1]):  # one hop at a time: rows of the table are gathered
-        rows = table.index_select(0, place[:, hop]).double()
-        found[:, hop] = (rows * slopes).sum(1) * known[:, hop]
+    found = torch.zeros_like(has_row, dtype=torch.float64)
+    for hop in range(row.shape[1]):  # one hop at a time: rows of the table are gathered
+        rows = table.index_select(0, row[:, hop]).double()
+        found[:, hop] = (rows * slopes).sum(1) * has_row[:, hop]
         same = kinds_of(combine(identity[:, hop], graph))
         found[:, hop] = means_of_kinds(found[:, hop], same)
     return found
@@ -176,8 +176,8 @@ class Spreading:
         values, ends = numbers.double(), graphs.node_ptr.tolist()
         for graph, row in enumerate(values.tolist()):
             atoms = slice(ends[graph], ends[graph + 1])
-            known = dict(zip(self.names, row, strict=False))
-            for name, part in atom_parts(str(smiles[graph]), known).items():
+            features = dict(zip(self.names, row, strict=False))
+            for name, part in atom_parts(str(smiles[graph]), features).items():
                 if len(part) == atoms.stop - atoms.start and part.any():
                     column = self.names.index(name)
                     if column not in self.columns:

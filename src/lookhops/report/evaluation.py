@@ -37,8 +37,8 @@ def performance_section(model: ModelFolder) -> Section | None:
     main = model.task.main
     blocks: list[Block] = []
     for head in heads:
-        if (known := model.answers(head)) is not None:  # blanks do not count
-            graphs = counted(len(known), "test graph")
+        if (answers := model.answers(head)) is not None:  # blanks do not count
+            graphs = counted(len(answers), "test graph")
             n = f"n = {graphs} with {head.name}, {counted(len(tested), 'seed')}"
         lead, shown = _target(model, head, n)
         blocks += [Subheading(head.name, lead), *shown]
@@ -134,10 +134,10 @@ def metrics_table(target: TargetEvaluation) -> Table:
             row.append(metric.written(measured.values.get(metric.name)))
             row.append(metric.written(*ends, joint=" to "))
         rows.append(row)
-    level = f"{100 * CONFIDENCE:g}%"
-    head = ["metric", counted(target.all.graphs, "graph"), level]
-    head += [f"{target.new.graphs:,} new", level] if target.new else []
-    note = f"{level}: the middle {level} of {RESAMPLES:,} redrawn sets of the graphs."
+    share = f"{100 * CONFIDENCE:g}%"
+    head = ["metric", counted(target.all.graphs, "graph"), share]
+    head += [f"{target.new.graphs:,} new", share] if target.new else []
+    note = f"{share}: the middle {share} of {RESAMPLES:,} redrawn sets of the graphs."
     note += " New: in neither the training nor a validation part." if target.new else ""
     return Table(head, rows, f"{note} {too_few_sentence(target)}".rstrip())
 
@@ -184,10 +184,10 @@ def _tiles(found: Evaluation) -> list[Tile]:
 
 def _charts(found: Evaluation, target: TargetEvaluation) -> Sequence[Chart]:
     """Of the graphs that the model has not seen, where there are any, else of all."""
-    known = ~np.isnan(target.truth)
+    shown = ~np.isnan(target.truth)
     if target.new is not None and found.part is not None:
-        known &= found.part == ""
-    rows = np.flatnonzero(known)
+        shown &= found.part == ""
+    rows = np.flatnonzero(shown)
     seen = " not seen before" if target.new else ""
     n = f"n = {counted(len(rows), 'graph')}{seen}"
     if not len(rows):

@@ -85,10 +85,10 @@ class ModelFolder:
         truth, given = columns_of(self.task)
         column = truth[max(head.column, 0)]
         rows = self.predictions.dropna(subset=[column])
-        known = {name: rows[name].to_numpy() for name in ("seed", "graph", "nodes")}
+        about = {name: rows[name].to_numpy() for name in ("seed", "graph", "nodes")}
         values = rows[given].to_numpy()[:, head.channels]
         return TestAnswers(
-            ids=rows["id"].tolist(), truth=rows[column].to_numpy(), values=values, **known
+            ids=rows["id"].tolist(), truth=rows[column].to_numpy(), values=values, **about
         )
 
     @property
@@ -202,7 +202,7 @@ def _table(
     try:  # as text first: a class may be called "NA", and Python reads numbers to the last digit
         rows = pd.read_csv(content, dtype=str, na_filter=False)
         rows = rows.map(with_formula).rename(columns=with_formula)
-        known = {**kinds, **{name: kind for name, kind in maybe.items() if name in rows}}
-        return rows[list(known)].astype(known)
+        types = {**kinds, **{name: kind for name, kind in maybe.items() if name in rows}}
+        return rows[list(types)].astype(types)
     except (ValueError, KeyError) as error:
         raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error

@@ -110,14 +110,14 @@ def _data_sections(results: Results) -> list[Section]:
         return {name: note for name, note in found.items() if note and name in finished}
 
     graphs, gained = noted("graphs"), noted("gain")
-    known = {**graphs, **noted("data")}
-    if len(known) == 1 and graphs:
+    sizes = {**graphs, **noted("data")}
+    if len(sizes) == 1 and graphs:
         sections.append(data_section(*next(iter(graphs.items()))))
-    elif known:
+    elif sizes:
         columns = ("graphs", "nodes", "edges", "features")
-        rows = [[name, *(f"{size[c]:,}" for c in columns)] for name, size in known.items()]
+        rows = [[name, *(f"{size[c]:,}" for c in columns)] for name, size in sizes.items()]
         table = Table(("data set", *columns), rows, "Edges count each pair of nodes once.")
-        lead = f"{counted(len(rows), 'data set')}: {joined(list(known))}."
+        lead = f"{counted(len(rows), 'data set')}: {joined(list(sizes))}."
         sections.append(Section("data", "The data", lead, [table]))
     if gained:
         lead = (
@@ -158,16 +158,16 @@ def read_store(path: Path, fingerprint: str | None = None) -> Results:
         notes = [note for note in notes if note[0] == fingerprint]
     cells = [cell.of_seeds(sorted(cell.seeds)) for cell in cells]
     quick = [cell for cell in cells if _is_quick(cell)]
-    some = {cell.key.fingerprint for cell in quick} if len(quick) < len(cells) else ()
-    names = _names(cells, some)
-    known: dict[str, dict[str, Any]] = {}
+    quick_sets = {cell.key.fingerprint for cell in quick} if len(quick) < len(cells) else ()
+    names = _names(cells, quick_sets)
+    of_sets: dict[str, dict[str, Any]] = {}
     for fingerprint, kind, value in notes:
         for (_, graphs), name in names.items():  # of those that something is finished of
             if graphs == fingerprint and not kind.startswith("command"):
-                known.setdefault(name, {})[kind] = value
+                of_sets.setdefault(name, {})[kind] = value
     cells = [replace(cell, dataset=names[cell.dataset, cell.key.fingerprint]) for cell in cells]
     commands = [value for _, kind, value in notes if kind.startswith("command")]
-    return Results(cells, known, bool(cells) and len(quick) == len(cells), commands)
+    return Results(cells, of_sets, bool(cells) and len(quick) == len(cells), commands)
 
 
 def _is_quick(cell: CellResult) -> bool:

@@ -117,8 +117,8 @@ def fill_in(
 def _templates() -> Environment:
     found = templates_of("lookhops.explain.drawing", keep_trailing_newline=True)
     found.filters["e"] = escape
-    known = {"INK": INK, "FAINT": FAINT, "faded": ' opacity="0.18"', "score_colour": score_colour}
-    found.globals.update(known, percent=lambda share: round(100 * share))
+    names = {"INK": INK, "FAINT": FAINT, "faded": ' opacity="0.18"', "score_colour": score_colour}
+    found.globals.update(names, percent=lambda share: round(100 * share))
     return found
 
 

@@ -109,8 +109,8 @@ def commands(results: Results, table: str) -> list[str]:
     names = datasets_in_order(results)
     if table in ("data", "gain"):
         quick = " --quick" if results.quick else ""
-        some = f" --datasets {','.join(names)}" if set(names) != {*DATASETS} else ""
-        return [f"lookhops paper --tables {table} --figures none{quick}{some} -o again"]
+        chosen = f" --datasets {','.join(names)}" if set(names) != {*DATASETS} else ""
+        return [f"lookhops paper --tables {table} --figures none{quick}{chosen} -o again"]
     where = f"--tables {table} --figures none"
     if table == "accuracy-by-k":
         where = "--tables none --figures accuracy-by-k"
@@ -137,8 +137,8 @@ def _answers(datasets: Sequence[str], verdict: Verdict) -> Table | None:
     rows = []
     for answer in verdict.answers:
         if answer.overall:
-            known = (answer.by_dataset.get(name) for name in datasets)
-            cells = [_interval(one) if one else [NONE] for one in known]
+            estimates = (answer.by_dataset.get(name) for name in datasets)
+            cells = [_interval(one) if one else [NONE] for one in estimates]
             overall = [*_interval(answer.overall, "**"), f"p = {answer.adjusted_p:.2g}"]
             rows.append([[answer.contrast.label], *cells, overall])
     return Table(["difference", *datasets, "all"], rows) if rows else None

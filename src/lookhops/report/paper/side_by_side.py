@@ -44,8 +44,8 @@ OF_ITS_TEXT = "DiffPool, HGP-SL and iPool are named in the paper's text, without
 
 def datasets_in_order(results: Results) -> list[str]:
     """The data sets that there are results of: the paper's order first."""
-    known = [name for name in DATASETS if name in results.datasets]
-    return known + [name for name in results.datasets if name not in known]
+    ours = [name for name in DATASETS if name in results.datasets]
+    return ours + [name for name in results.datasets if name not in ours]
 
 
 def accuracy_table(results: Results, name: str) -> Table:
@@ -139,8 +139,8 @@ def gain_table(results: Results) -> Table:
         cells = _beside(mine, theirs, formats)
         rows.append([[name], *cells, [str(suggested) if suggested else NONE]])
         fitted = {key: mine[key] for key in formats if key in mine}
-        known = {"dataset": name, **fitted, "suggested_k": suggested}
-        records.append({**known, **_paper_columns(theirs, formats)})
+        record = {"dataset": name, **fitted, "suggested_k": suggested}
+        records.append({**record, **_paper_columns(theirs, formats)})
     note = (
         "IG(k) for k = 2 to 9, fitted by least squares. **Ours**, then the paper's. The suggested "
         "k is the smallest that loses at most 5% of the information, exp(\N{MINUS SIGN}b k)."
@@ -207,8 +207,8 @@ def own_table(results: Results) -> Table:
             [NONE],
         ]
     ]
-    known = [*rows_of("ours"), *(ROWS[slug] for slug in OF_THE_PAPER)]
-    shown = [row for row in known if any(row.cell(results, name) for name in datasets)]
+    every = [*rows_of("ours"), *(ROWS[slug] for slug in OF_THE_PAPER)]
+    shown = [row for row in every if any(row.cell(results, name) for name in datasets)]
     ahead = _ahead(results, [row for row in shown if row.slug != RECOMMENDED and row.members == 1])
     records: list[dict[str, Any]] = []
     for row in shown:

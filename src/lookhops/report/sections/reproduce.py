@@ -27,12 +27,12 @@ def reproduce_section(lead: str, lines: Lines, rows: Sequence[Sequence[str]] = (
 
 def commands_of(models: Sequence[ModelFolder]) -> list[tuple[str, str]]:
     """The command lines that made the models, each once."""
-    known: dict[str, list[str]] = {}
+    trained: dict[str, list[str]] = {}
     for model in models:
         if "command" in model.config:
-            known.setdefault(model.config["command"], []).append(model.path.name)
-    several = len(known) > 1
-    return [(f"Run {joined(names)}" if several else "Run", line) for line, names in known.items()]
+            trained.setdefault(model.config["command"], []).append(model.path.name)
+    several = len(trained) > 1
+    return [(f"Run {joined(names)}" if several else "Run", line) for line, names in trained.items()]
 
 
 def model_reproduce_section(model: ModelFolder, lines: Lines) -> Section:
@@ -109,9 +109,9 @@ def rerun(group: Comparison) -> str:
     every = (group.best, *group.finished)
     trained = [cell for cell in every if learner_of(cell.architecture).has_epochs]
     protocol = (trained or [group.best])[0].protocol
-    known = sorted({seed for cell in group.finished for seed in cell.seeds})
-    seeds = ",".join(map(str, known))
-    seeds += "," if len(known) == 1 else ""  # else it would be their number
+    finished = sorted({seed for cell in group.finished for seed in cell.seeds})
+    seeds = ",".join(map(str, finished))
+    seeds += "," if len(finished) == 1 else ""  # else it would be their number
     dataset = group.dataset.removesuffix(f" ({group.best.key.fingerprint})")
     return (
         f"lookhops compare {shlex.quote(dataset)} --models {models} --seeds {seeds} --epochs "
