@@ -84,9 +84,9 @@ def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
         node_ptr=graphs.node_ptr[first : after + 1] - node,
         row_ptr=graphs.row_ptr[node : end + 1] - edge,
         source=graphs.source[edges] - node,
-        nodes=graphs.nodes.map(lambda own: own[nodes]),
-        edges=graphs.edges.map(lambda own: own[edges]),
-        whole=graphs.whole.map(lambda own: own[chosen]),
+        nodes=graphs.nodes.map(lambda tensor: tensor[nodes]),
+        edges=graphs.edges.map(lambda tensor: tensor[edges]),
+        whole=graphs.whole.map(lambda tensor: tensor[chosen]),
         y=None if graphs.y is None else graphs.y[chosen],
         columns={key: column[chosen] for key, column in graphs.columns.items()},
         node_ids=None if graphs.node_ids is None else graphs.node_ids.cut(node, end),
@@ -102,8 +102,8 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """
     first = parts[0]
     for part in parts:
-        for owner, own in part.features.items():
-            if own.names != first.features[owner].names:
+        for owner, features_of_part in part.features.items():
+            if features_of_part.names != first.features[owner].names:
                 raise LookHopsError(
                     f"{part.name} and {first.name} differ in their features ({owner}): they do "
                     "not make one set."
@@ -158,10 +158,10 @@ def in_input_order(
     """What belongs to the graphs and to the rows that gave none, in the order of the input."""
     if not rows:
         return [*of_graphs]
-    found = {row.row: own for row, own in zip(rows, of_skipped, strict=True)}
-    rest = iter(of_graphs)
+    skipped = {row.row: value for row, value in zip(rows, of_skipped, strict=True)}
+    others = iter(of_graphs)
     total = len(of_graphs) + len(of_skipped)
-    return [found[row] if row in found else next(rest) for row in range(total)]
+    return [skipped[row] if row in skipped else next(others) for row in range(total)]
 
 
 def kept_rows(graphs: Graphs) -> list[int]:

@@ -89,7 +89,7 @@ def have_equal_features(graphs: Graphs) -> bool:
     """Whether edges that go both ways have the same features both ways."""
     for block in graph_blocks(graphs) if graphs.edges.width else ():
         back = stable_argsort(pair_keys(block.target, block.source, block.num_nodes))
-        pairs = ((own, own[back]) for own in block.edges.tensors.values())
+        pairs = ((rows, rows[back]) for rows in block.edges.tensors.values())
         if not all(bool(torch.isclose(*pair, 0, 0, equal_nan=True).all()) for pair in pairs):
             return False
     return True

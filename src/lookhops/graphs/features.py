@@ -43,7 +43,7 @@ class Names:
     def columns(self) -> tuple[str, ...]:
         """Numbers, then labels with each value: ``age``, ``role old``, ``role new``."""
         labels = zip(self.labels, self.values, strict=True)
-        return *self.numbers, *(f"{name} {value}" for name, own in labels for value in own)
+        return *self.numbers, *(f"{name} {value}" for name, values in labels for value in values)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ class Names:
     def are_default(self) -> bool:
         """Whether the source knew no names of columns; it may know values of labels."""
         kinds = {"number": self.numbers, "label": self.labels}
-        return all(own == default_names(kind, len(own)) for kind, own in kinds.items())
+        return all(names == default_names(kind, len(names)) for kind, names in kinds.items())
 
     @property
     def are_unknown(self) -> bool:
@@ -68,14 +68,14 @@ class Names:
 
     def are_those_of(self, other: Names) -> bool:
         """Whether numbers, labels and values are called as others are."""
-        mine, theirs = ((own.numbers, own.labels, own.values) for own in (self, other))
+        mine, theirs = ((one.numbers, one.labels, one.values) for one in (self, other))
         return mine == theirs
 
     def with_values_of(self, other: Names) -> Names:
         """The same, with the values that labels have in others after their own."""
-        known = dict(zip(other.labels, other.values, strict=True))
+        others = dict(zip(other.labels, other.values, strict=True))
         pairs = zip(self.labels, self.values, strict=True)
-        values = (tuple(dict.fromkeys((*own, *known.get(name, ())))) for name, own in pairs)
+        values = (tuple(dict.fromkeys((*mine, *others.get(name, ())))) for name, mine in pairs)
         return replace(self, values=tuple(values))
 
     def holding(self, numbers: Tensor | None, labels: Tensor | None) -> Features:
@@ -106,7 +106,7 @@ class Features:
     def __post_init__(self) -> None:
         # Every column has a name, and what has no columns is none.
         numbers, labels = (
-            None if own is None or not own.shape[1] else own for own in (self.numbers, self.labels)
+            None if one is None or not one.shape[1] else one for one in (self.numbers, self.labels)
         )
         values: Sequence[Sequence[str]] = ()
         if labels is not None:
@@ -197,7 +197,7 @@ class Features:
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Features:
         """The same columns with other rows: ``change`` is given the numbers and the labels."""
-        return self.with_tensors({name: change(own) for name, own in self.tensors.items()})
+        return self.with_tensors({name: change(tensor) for name, tensor in self.tensors.items()})
 
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Features:
         """The same columns with other ``numbers`` or ``labels``."""
@@ -206,7 +206,7 @@ class Features:
 
     def take(self, index: Tensor) -> Features:
         """The rows with these numbers."""
-        return self.map(lambda own: own.index_select(0, index))
+        return self.map(lambda tensor: tensor.index_select(0, index))
 
     def without(self, names: Collection[str]) -> Features:
         """The features but those of these names."""
@@ -239,10 +239,11 @@ class Features:
 
     def are_sound(self, rows: int) -> bool:
         """Whether the tensors are so many rows of floats and of labels that have values."""
-        shapes = all(own.dim() == 2 and len(own) == rows for own in self.tensors.values())
-        floats = {name: own.is_floating_point() for name, own in self.tensors.items()}
-        if not shapes or floats != {name: name == "numbers" for name in floats}:
-            return False
+        for name, tensor in self.tensors.items():
+            if tensor.dim() != 2 or len(tensor) != rows:
+                return False
+            if tensor.is_floating_point() != (name == "numbers"):
+                return False
         self.check_labels()
         return True
 
@@ -250,15 +251,15 @@ class Features:
 def join_features(parts: Sequence[Features]) -> Features:
     """The rows of the first, then those of the second, ...; all have the same columns."""
     each = [part.tensors for part in parts]
-    return parts[0].with_tensors({name: torch.cat([own[name] for own in each]) for name in each[0]})
+    return parts[0].with_tensors({name: torch.cat([one[name] for one in each]) for name in each[0]})
 
 
 def beside(first: Features, second: Features) -> Features:
     """The features of the first, then those of the second, of the same rows."""
     tensors: dict[str, Tensor | None] = {}
     for kind in ("numbers", "labels"):
-        own = [one.tensors[kind] for one in (first, second) if kind in one.tensors]
-        tensors[kind] = torch.cat(own, 1) if own else None
+        given = [one.tensors[kind] for one in (first, second) if kind in one.tensors]
+        tensors[kind] = torch.cat(given, 1) if given else None
     return Features(
         tensors["numbers"],
         (*first.number_names, *second.number_names),

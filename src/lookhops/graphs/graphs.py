@@ -196,12 +196,12 @@ class Graphs:
         """All tensors by their names; those of features are ``nodes.numbers``, ..."""
         found = {name: getattr(self, name) for name in ("node_ptr", "row_ptr", "source")}
         for owner, features in self.features.items():
-            found |= {f"{owner}.{name}": own for name, own in features.tensors.items()}
+            found |= {f"{owner}.{name}": one for name, one in features.tensors.items()}
         return found if self.y is None else found | {"y": self.y}
 
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Graphs:
         """The same graphs with other tensors under the same names; see :attr:`tensors`."""
-        changed: dict[str, Any] = {name: own for name, own in tensors.items() if "." not in name}
+        changed: dict[str, Any] = {name: one for name, one in tensors.items() if "." not in name}
         for owner, features in self.features.items():
             names = [name for name in features.tensors if f"{owner}.{name}" in tensors]
             changed[owner] = features.with_tensors({n: tensors[f"{owner}.{n}"] for n in names})
@@ -249,7 +249,7 @@ class Graphs:
 
     def to(self, device: torch.device | str) -> Graphs:
         """The same graphs with their tensors on ``device``."""
-        return self.with_tensors({name: own.to(device) for name, own in self.tensors.items()})
+        return self.with_tensors({name: tensor.to(device) for name, tensor in self.tensors.items()})
 
     def undirected(self) -> Graphs:
         """Every edge in both directions, once; self-loops stay.

@@ -222,7 +222,7 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
         graph.add_nodes_from(enumerate(nodes))
         edges = slice(edge_ptr[number], edge_ptr[number + 1])
         described = zip(pairs[edges], of_edges[edges], strict=True)
-        graph.add_edges_from((*pair, own) for pair, own in described)
+        graph.add_edges_from((*pair, data) for pair, data in described)
         out.append(graph)
     return out
 
@@ -234,5 +234,5 @@ def _by_name(features: Features, rows: int, unnamed: str) -> list[dict[str, Any]
         return [{} for _ in range(rows)]
     if features.names.are_default:
         return [{unnamed: row} for row in columns.tolist()]
-    found = {name: own.tolist() for name, own in features.decoded().items()}
+    found = {name: values.tolist() for name, values in features.decoded().items()}
     return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]

@@ -19,7 +19,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import CHECKSUM, check_content, check_regular, checksum, replacing
 from lookhops.core.schema import Count, decode, located, read
 from lookhops.graphs.choosing import Skipped
-from lookhops.graphs.features import OWNERS, Features, Names
+from lookhops.graphs.features import OWNERS, Names
 from lookhops.graphs.indexing import Texts
 from lookhops.graphs.targets import Target, are_sound
 
@@ -48,8 +48,8 @@ def save(graphs: Graphs, path: Path | str) -> None:
         writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
         tensors[f"column.{key}"] = torch.from_numpy(writable)
     if graphs.node_ids is not None:
-        for key, own in zip(_IDS, (graphs.node_ids.data, graphs.node_ids.ptr), strict=True):
-            tensors[key] = torch.from_numpy(np.require(own, requirements=["C", "W"]))
+        for key, array in zip(_IDS, (graphs.node_ids.data, graphs.node_ids.ptr), strict=True):
+            tensors[key] = torch.from_numpy(np.require(array, requirements=["C", "W"]))
     rest = {
         "name": graphs.name,
         "featuriser": graphs.featuriser,
@@ -57,7 +57,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
         "columns": list(graphs.columns),
         "text_columns": texts,
         "targets": [[target.name, target.classes, target.kind] for target in graphs.targets],
-        "features": {owner: asdict(own.names) for owner, own in graphs.features.items()},
+        "features": {owner: asdict(one.names) for owner, one in graphs.features.items()},
     }
     with replacing(path) as part:
         try:
@@ -76,7 +76,7 @@ def fingerprint(graphs: Graphs) -> str:
     digest = hashlib.sha256(sizes.encode())
     if len(graphs.targets) > 1:  # the same values may be classes or numbers
         digest.update(f"{[len(target.classes) for target in graphs.targets]}".encode())
-    if kinds := [own.kind for own in graphs.targets if own.kind not in ("classes", "numbers")]:
+    if kinds := [one.kind for one in graphs.targets if one.kind not in ("classes", "numbers")]:
         digest.update(f"{kinds}".encode())  # and numbers may be counts
     for key, tensor in graphs.tensors.items():
         shape = tuple(tensor.shape)
@@ -86,7 +86,7 @@ def fingerprint(graphs: Graphs) -> str:
     return digest.hexdigest()[:16]
 
 
-def load(kind: type[Graphs], path: Path | str) -> Graphs:
+def load(cls: type[Graphs], path: Path | str) -> Graphs:
     """Map a file that :func:`save` wrote."""
     path = Path(path)
     if not path.exists():
@@ -112,14 +112,24 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
         if not {"node_ptr", "row_ptr", "source"} <= set(tensors):
             raise LookHopsError("its tensors are not those of graphs")
         try:
-            features: dict[str, Any] = {
-                owner: header.features_of(owner, tensors) for owner in OWNERS
-            }
+            fields: dict[str, Any] = {}
+            for owner in OWNERS:
+                numbers, labels = (tensors.pop(f"{owner}.{k}", None) for k in ("numbers", "labels"))
+                fields[owner] = header.features.get(owner, Names()).holding(numbers, labels)
             if set(tensors) - set(_TENSORS):
                 raise LookHopsError("its tensors are not those of graphs")
-            names = Texts(*(own.numpy() for own in ids)) if ids else None
-            rest: dict[str, Any] = {"columns": columns, "node_ids": names}
-            graphs = kind(**tensors, **features, **header.fields(), **rest)
+            graphs = cls(
+                **tensors,
+                **fields,
+                name=header.name,
+                featuriser=header.featuriser,
+                targets=tuple(
+                    Target(name, tuple(names), kind) for name, names, kind in header.targets
+                ),
+                columns=columns,
+                node_ids=Texts(*(array.numpy() for array in ids)) if ids else None,
+                skipped=tuple(Skipped(*row) for row in header.skipped),
+            )
             sound = _is_sound(graphs)
         except (ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
             raise LookHopsError(f"its tensors do not fit together ({error})") from error
@@ -139,20 +149,6 @@ class _Header:
     skipped: Sequence[tuple[Count, str, str]]
     targets: Sequence[tuple[str, Sequence[str], str]]
     features: Mapping[str, Names]
-
-    def features_of(self, owner: str, tensors: dict[str, Tensor]) -> Features:
-        """The features of nodes, edges or whole graphs, taken out of the tensors."""
-        numbers, labels = (tensors.pop(f"{owner}.{key}", None) for key in ("numbers", "labels"))
-        return self.features.get(owner, Names()).holding(numbers, labels)
-
-    def fields(self) -> dict[str, Any]:
-        """The fields of ``Graphs`` that are neither tensors nor features."""
-        return {
-            "name": self.name,
-            "featuriser": self.featuriser,
-            "skipped": tuple(Skipped(*row) for row in self.skipped),
-            "targets": tuple(Target(name, tuple(own), kind) for name, own, kind in self.targets),
-        }
 
 
 def _take_columns(tensors: dict[str, Tensor], header: _Header) -> dict[str, np.ndarray]:
@@ -200,7 +196,8 @@ def _stay_within(graphs: Graphs) -> bool:
     has_edges = graphs.edge_ptr.diff().numpy() > 0
     if not has_edges.any():
         return True
-    lowest, highest = (own.reduceat(source, begin[has_edges]) for own in (np.minimum, np.maximum))
+    lowest = np.minimum.reduceat(source, begin[has_edges])
+    highest = np.maximum.reduceat(source, begin[has_edges])
     return bool((lowest >= first[has_edges]).all() and (highest < end[has_edges]).all())
 
 

@@ -43,47 +43,45 @@ class Offer:
     needed: bool = True
 
 
-def choose_targets(
-    graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL, offer: Offer | None = None
-) -> Graphs:
-    """The graphs with the targets that are asked for.
-
-    Args:
-        graphs: Graphs with targets, or with columns that can be.
-        reading: Names the targets, with commas between, and says what they are; by default they are
-            those that the source had.
-        remembered: Where ``reading`` names none, its targets are taken if all of them are there.
-        offer: What the source says of them.
-    """
-    offer = offer or Offer()
-    kinds = parse_task(reading.task)
-    if reading.target is not None:
-        return _with_targets(graphs, _names(reading.target, graphs), kinds, offer)
-    if remembered.target is not None:
-        names = _names(remembered.target, graphs)
-        if all(_found(graphs, name) is not None for name in names):
-            return _with_targets(graphs, names, parse_task(remembered.task), offer)
-    if offer.label is not None:
-        if all(map(is_blank, graphs.columns[offer.label])):  # nothing is known, or yet
-            return graphs
-        return _with_targets(graphs, [offer.label], kinds, offer)
-    if set(kinds.values()) == {"auto"}:
-        return graphs
-    return _with_targets(graphs, [target.name for target in graphs.targets], kinds, offer)
-
-
 def choose_columns(
     graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL, offer: Offer | None = None
 ) -> Graphs:
     """The graphs with the targets and the features of whole graphs that are asked for.
 
-    Arguments are those of :func:`choose_targets`. A model knows the names of its features itself:
-    none is remembered.
+    Args:
+        graphs: Graphs with targets, or with columns that can be.
+        reading: Names the targets, with commas between, and says what they are; by default they are
+            those that the source had. Names the features.
+        remembered: Where ``reading`` names no target, its targets are taken if all of them are
+            there. A model knows the names of its features itself: none is remembered.
+        offer: What the source says of targets.
     """
-    graphs = choose_targets(graphs, reading, remembered, offer)
+    offer = offer or Offer()
+    names, kinds = _wanted_targets(graphs, reading, remembered, offer)
+    if names is not None:
+        graphs = _with_targets(graphs, names, kinds, offer)
     if reading.features is None:
         return graphs
-    return graphs.with_features(reading.features, reading, None if offer is None else offer.place)
+    return graphs.with_features(reading.features, reading, offer.place)
+
+
+def _wanted_targets(
+    graphs: Graphs, reading: Reading, remembered: Reading, offer: Offer
+) -> tuple[list[str] | None, dict[str, str]]:
+    """The names of the targets, none where they stay as they are, and what each is."""
+    kinds = parse_task(reading.task)
+    if reading.target is not None:
+        return _names(reading.target, graphs), kinds
+    if remembered.target is not None:
+        names = _names(remembered.target, graphs)
+        if all(_found(graphs, name) is not None for name in names):
+            return names, parse_task(remembered.task)
+    if offer.label is not None:
+        blank = all(map(is_blank, graphs.columns[offer.label]))  # nothing is known, or yet
+        return None if blank else [offer.label], kinds
+    if set(kinds.values()) == {"auto"}:
+        return None, kinds
+    return [target.name for target in graphs.targets], kinds
 
 
 def parse_task(text: str) -> dict[str, str]:
