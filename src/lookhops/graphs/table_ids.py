@@ -104,7 +104,7 @@ class Nodes:
             return _listed_nodes(tables, table, graphs, listed, ends, ids)
         assert graphs.of_edge is not None
         keys = graphs.of_edge * len(ids) + ends
-        pair, number = _different(keys.ravel(), len(graphs.ids) * len(ids))
+        number, pair = pd.factorize(keys.ravel(), sort=True)
         nodes = cls(pair // len(ids), None, number.reshape(2, -1), pair % len(ids), ids)
         if table is None or listed is None:
             return nodes
@@ -121,15 +121,6 @@ class Nodes:
         return replace(nodes, row=row)
 
 
-def _different(keys: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different keys below a limit, ascending, and the place of each key among them."""
-    if limit > 8 * len(keys):
-        return np.unique(keys, return_inverse=True)
-    present = np.zeros(limit, dtype=bool)  # few possible keys are quicker marked than sorted
-    present[keys] = True
-    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
-
-
 def _listed_nodes(
     tables: Tables,
     table: Table,
@@ -141,23 +132,17 @@ def _listed_nodes(
     """The nodes of a table that says their graphs, whether or not they have edges."""
     graph = graphs.of_node
     assert graph is not None
-    key, wanted = graph * len(ids) + listed, ends
+    if graphs.of_edge is not None:
+        key, wanted, hint = graph * len(ids) + listed, graphs.of_edge * len(ids) + ends, ""
+    else:
+        key, wanted, hint = listed, ends, "; where nodes of several graphs share an id, "
+        hint += f"{tables.edges.origin} needs a column 'graph' too"
     refuse_repeated(
         table,
         key,
         lambda row: f"node {str(ids[listed[row]])!r} of graph {str(graphs.ids[graph[row]])!r}",
+        hint,
     )
-    if graphs.of_edge is None:
-        key = listed
-        refuse_repeated(
-            table,
-            key,
-            lambda row: f"node {str(ids[listed[row]])!r}",
-            f"; where nodes of several graphs share an id, {tables.edges.origin} needs a column "
-            "'graph' too",
-        )
-    else:
-        wanted = graphs.of_edge * len(ids) + ends
     row = pd.Index(key).get_indexer(wanted.ravel()).reshape(2, -1)
     _refuse_unknown(tables, table, row, ends, ids, graphs)
     apart = graph[row[0]] != graph[row[1]]

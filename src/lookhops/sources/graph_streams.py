@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lookhops.core.arrays import Array
-from lookhops.graphs import Graphs, Skipped, Target, in_input_order
+from lookhops.graphs import Graphs, Skipped, in_input_order
 from lookhops.graphs.choosing import slice_of
 from lookhops.graphs.targets import target_columns
 from lookhops.sources.streams import PART, Part, Stream
@@ -38,14 +38,18 @@ class GraphStream(Stream):
         self, graphs: Graphs, source: Stream | None = None, cells: Sequence[Sequence[Any]] = ()
     ) -> None:
         self.graphs, self.start = graphs, 0
-        self._given = None if source is None else cells
-        known = _known_columns(graphs) if source is None else (source.head, source.types)
-        super().__init__(graphs.name, *known)
         #: How many rows there are, those that gave no graph among them.
         self.total = len(graphs) + len(graphs.skipped)
+        self._given = None if source is None else cells
+        if source is not None:
+            super().__init__(graphs.name, source.head, source.types)
+            return
+        columns = self._columns(slice(0))
+        kinds = (column.dtype for column in columns.values())
+        types = [kind if kind.kind in "biuf" else None for kind in kinds]
+        super().__init__(graphs.name, ["id", *columns], [None, *types])
 
     def skip(self, count: int) -> Iterator[Sequence[Any]]:
-        """Pass over as many rows as are asked for; what each of them says."""
         end = min(self.start + count, self.total)
         while self.start < end:
             for row in self.cells(self.start, min(self.start + BLOCK, end)):
@@ -53,7 +57,6 @@ class GraphStream(Stream):
                 yield row
 
     def parts(self, size: int) -> Iterator[Part]:
-        """The rows that follow, so many at a time."""
         while self.start < self.total:
             first, after = self.start, min(self.start + size, self.total)
             self.start = after
@@ -62,7 +65,6 @@ class GraphStream(Stream):
             yield Part(graphs, self.cells(first, after), _labels(graphs), after / self.total)
 
     def part_size(self, on_cpu: bool) -> int:
-        """How many rows are worth working on at a time, of graphs of this size."""
         fitting = NODES * len(self.graphs) // max(self.graphs.num_nodes, 1)
         return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
@@ -73,11 +75,21 @@ class GraphStream(Stream):
             return self._given[first:after]
         chosen, skipped = self._range(first, after)
         ids = self.graphs.columns.get("id", np.arange(len(self.graphs)))[chosen]
-        others = [column[chosen] for key, column in self.graphs.columns.items() if key != "id"]
-        others += [target_cells(*known) for known in _other_targets(self.graphs, chosen)]
-        known = zip(map(str, ids.tolist()), *(one.tolist() for one in others), strict=True)
-        blank = [None] * len(others)
-        return in_input_order([*known], [(one.id, *blank) for one in skipped], skipped)
+        columns = [column.tolist() for column in self._columns(chosen).values()]
+        rows = list(zip(map(str, ids.tolist()), *columns, strict=True))
+        blank = [None] * len(columns)
+        return in_input_order(rows, [(row.id, *blank) for row in skipped], skipped)
+
+    def _columns(self, chosen: slice) -> dict[str, Array]:
+        """What is known of some graphs besides their ids: columns, and targets that are none."""
+        graphs = self.graphs
+        found = {name: column[chosen] for name, column in graphs.columns.items() if name != "id"}
+        for target, values in (
+            [] if graphs.y is None else target_columns(graphs.y[chosen], graphs.targets)
+        ):
+            if target.name not in graphs.columns:
+                found[target.name] = target_cells(target, values)
+        return found
 
     def _range(self, first: int, after: int) -> tuple[slice, tuple[Skipped, ...]]:
         """The graphs of some rows, and the rows among them that gave none, numbered from 0."""
@@ -87,29 +99,11 @@ class GraphStream(Stream):
         return slice(first - low, after - high), tuple(gone)
 
 
-def _known_columns(graphs: Graphs) -> tuple[list[str], list[Any]]:
-    """Names and types of the columns that say what is known of each graph."""
-    columns = {key: column.dtype for key, column in graphs.columns.items() if key != "id"}
-    for target, values in _other_targets(graphs, slice(0)):
-        columns[target.name] = target_cells(target, values).dtype
-    types = [None if kind.kind not in "biuf" else kind for kind in columns.values()]
-    return ["id", *columns], [None, *types]
-
-
-def _other_targets(graphs: Graphs, chosen: slice) -> list[tuple[Target, Array]]:
-    """The targets of some graphs that are not among the columns too, with their values."""
-    known = [] if graphs.y is None else target_columns(graphs.y[chosen], graphs.targets)
-    return [(target, values) for target, values in known if target.name not in graphs.columns]
-
-
 def _labels(graphs: Graphs) -> list[str]:
     """The one target of each row as text, where graphs have one; of skipped rows nothing."""
-    none = [""] * len(graphs.skipped)
-    if graphs.y is None or len(graphs.targets) != 1:
-        return [""] * len(graphs) + none
-    [target] = target_columns(graphs.y, graphs.targets)
-    cells = target_cells(*target).tolist()
-    known = [
-        cell if isinstance(cell, str) else "" if cell != cell else repr(cell) for cell in cells
-    ]
-    return in_input_order(known, none, graphs.skipped)
+    texts = [""] * len(graphs)
+    if graphs.y is not None and len(graphs.targets) == 1:
+        [(target, values)] = target_columns(graphs.y, graphs.targets)
+        cells = target_cells(target, values).tolist()
+        texts = [c if isinstance(c, str) else "" if c != c else repr(c) for c in cells]
+    return in_input_order(texts, [""] * len(graphs.skipped), graphs.skipped)

@@ -69,12 +69,7 @@ class Stream(ABC):
 
 
 class ReadAhead:
-    """What an iterator gives, taken by another thread before it is asked for.
-
-    Args:
-        items: The iterator.
-        most: So many items wait to be asked for.
-    """
+    """What an iterator gives, taken by another thread before it is asked for; at most so many."""
 
     def __init__(self, items: Iterator[Any], most: int = AHEAD) -> None:
         self._items = items
