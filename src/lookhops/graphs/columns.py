@@ -43,8 +43,7 @@ def with_features(
     Numbers stay numbers; text and whole numbers of at most ten values become labels; blanks are NaN
     or a label of their own. The columns stay where they are, too.
     """
-    from lookhops.graphs.table import Table
-    from lookhops.graphs.table_features import read_features  # pandas takes a while to import
+    from lookhops.graphs.table import Table, read_features  # pandas takes a while to import
 
     every = isinstance(names, str) and names.strip().lower() == ALL
     chosen = possible_features(graphs) if every else _named(graphs, names)

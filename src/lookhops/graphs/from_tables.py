@@ -22,8 +22,7 @@ from lookhops.core.words import agreeing, counted
 from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import Texts
-from lookhops.graphs.table import Table, Tables, holds_decimals
-from lookhops.graphs.table_features import read_features
+from lookhops.graphs.table import Table, Tables, holds_decimals, read_features
 from lookhops.graphs.table_ids import GraphNumbers, Nodes
 from lookhops.graphs.targets import is_blank
 
@@ -44,9 +43,12 @@ def packed(tables: Tables) -> tuple[dict[str, Any], str | None, Callable[[int], 
     nodes = Nodes.of(tables, columns, graphs)
     source, target = nodes.ends
     row, count = np.arange(len(source)), len(nodes.graph)
-    pairs, turned_pairs = source * count + target, target * count + source
+    pairs = source * count + target
     _warn_of_repeated(tables.edges, pairs)
-    if not (tables.reading.directed or np.array_equal(np.sort(pairs), np.sort(turned_pairs))):
+    both_ways = (source < target).sum() == (source > target).sum() and np.array_equal(
+        np.sort(pairs), np.sort(target * count + source)
+    )
+    if not (tables.reading.directed or both_ways):
         turned = row[source != target]
         source, target = np.r_[source, target[turned]], np.r_[target, source[turned]]
         row = np.r_[row, turned]
@@ -86,7 +88,8 @@ def _warn_of_repeated(table: Table, pairs: np.ndarray) -> None:
     Rows of one edge that differ otherwise, as several transfers between two accounts, are nothing
     unusual: all are kept as parallel edges.
     """
-    several = np.flatnonzero(pd.Series(pairs).duplicated(keep=False))
+    _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[pair] > 1)
     again = several[table.frame.iloc[several].duplicated().to_numpy()]
     if len(again):
         repeat = "repeats an earlier one" if len(again) == 1 else "repeat earlier ones"
