@@ -178,13 +178,11 @@ class Tables:
 
 
 def as_table(given: Any, what: str) -> Table:
-    """A table from what a user has.
+    """A table of ``graphs``, ``nodes`` or ``edges`` from what a user has.
 
-    Args:
-        given: A :class:`Table`; a pandas frame; a frame of polars, pyarrow or another library that
-            speaks Arrow; a mapping of columns; a structured array; or, of edges, an array of shape
-            (rows, 3) with graph, source and target.
-        what: What it holds: ``graphs``, ``nodes`` or ``edges``.
+    That is a pandas frame; a frame of polars, pyarrow or another library with the Arrow interface;
+    a mapping of columns; a structured array; or, of edges, an array of shape (rows, 3) with graph,
+    source and target.
     """
     if isinstance(given, Table):
         return given
@@ -249,7 +247,7 @@ def read_features(
             numbers[name] = _tensor(_numbers(table, name), rows, np.float32)
             continue
         try:
-            codes, values = _categories(table, name, told=name in names_in(reading.categories))
+            codes, values = _categories(table, name, chosen=name in names_in(reading.categories))
             labels[name] = _tensor(codes, rows, np.int32), values
         except _NoCategories as reason:
             left_out[name] = str(reason)
@@ -257,7 +255,7 @@ def read_features(
 
 
 def _is_number(column: pd.Series, name: str, reading: Reading) -> bool:
-    """Whether a column is read as numbers: as told, else by its type and its values."""
+    """Whether a column is read as numbers: as chosen, else by its type and its values."""
     if name in names_in(reading.categories):
         return False
     if name == "weight" or name in names_in(reading.numbers):
@@ -295,7 +293,7 @@ class _NoCategories(Exception):
     """Why a column can be neither numbers nor categories."""
 
 
-def _categories(table: Table, name: str, told: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+def _categories(table: Table, name: str, chosen: bool) -> tuple[np.ndarray, tuple[str, ...]]:
     """The place of each cell among the values, and the values: numbers by size, texts by letter."""
     column, types = table.frame[name], pd.api.types
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
@@ -313,7 +311,7 @@ def _categories(table: Table, name: str, told: bool) -> tuple[np.ndarray, tuple[
         order = np.argsort(values)
     else:
         texts = [str(value) for value in known]
-        if not told:
+        if not chosen:
             _check_texts(table, name, codes, texts)
         order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
     place = np.empty(len(texts) + 1, dtype=np.int64)

@@ -75,10 +75,7 @@ def find(name: str, folder: Path) -> Path | None:
 def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
     """Where a folder holds a set, after downloading it from the collection's site if it must be.
 
-    Args:
-        name: A TU name.
-        folder: The folder of archives.
-        others: Names to suggest, besides those of the collection, where this one is not known.
+    Where the name is not known, the most similar one of the collection or of ``others`` is named.
     """
     here = find(name, folder)
     if here is not None:

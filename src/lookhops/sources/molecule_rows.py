@@ -75,13 +75,7 @@ def kind_of_table(path: Path, reading: Reading, remembered: Reading) -> str:
 
 
 class SmilesList(Rows):
-    """SMILES that are given one by one.
-
-    Args:
-        smiles: The SMILES.
-        names: What each is called; by default they are counted from 1.
-        columns: What else is known of each, by name.
-    """
+    """SMILES in a list, with their names, by default counted from 1, and with columns."""
 
     named = True
 

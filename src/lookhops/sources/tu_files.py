@@ -76,12 +76,9 @@ class TuFiles:
             raise LookHopsError(f"{self.where(part)}: this file of the set is missing.")
 
     def numbers(self, part: str, columns: int | None = None, most: int | None = None) -> np.ndarray:
-        """The numbers of one file, checked to have as many rows and columns as must be.
+        """The numbers of one file, checked to have the rows and columns that it must have.
 
-        Args:
-            part: Which file.
-            columns: How many values a row has, where that is known.
-            most: How many rows there may be, where their number is not known.
+        ``most`` is how many rows there may be, where their number is not known.
         """
         self.require(part)
         where, of = self.where(part), part.partition("_")[0]

@@ -118,13 +118,7 @@ class Parsed:
 def parse(
     structures: Sequence[str], how: Parsing, begin: Callable[[int], None] | None = None
 ) -> Parsed:
-    """Parse molecules, here and now.
-
-    Args:
-        structures: SMILES, or mol blocks.
-        how: How to parse them.
-        begin: Called with the number of each molecule before RDKit sees it.
-    """
+    """Parse molecules here; ``begin`` is given the number of each before RDKit sees it."""
     try:
         from rdkit import Chem, rdBase
     except ImportError as error:
@@ -239,11 +233,6 @@ def why_too_large(structure: str, mol_block: bool, most: int) -> str:
 
     RDKit takes minutes for chains of 100,000 atoms and crashes at 100 atoms that are all joined,
     which no chemistry has: an atom has a handful of bonds.
-
-    Args:
-        structure: SMILES, or a mol block.
-        mol_block: Whether it is the latter.
-        most: Atoms that it may have.
     """
     width = BLOCK_WIDTH if mol_block else SMILES_WIDTH
     if len(structure) > width * most + 10 * BLOCK_WIDTH:

@@ -131,11 +131,8 @@ def write_splits(path: Path | str, splits: Sequence[Split]) -> None:
 def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
     """Both as one set, and the numbers of the test graphs in it.
 
-    Molecules of either that are the same are known to be so.
-
-    Args:
-        graphs: Graphs to train on and to stop by.
-        test: Graphs to test on, with the same features and targets; classes are found by name.
+    Test graphs have the same features and targets; classes are found by name, and molecules that
+    are the same in both are marked as such.
     """
     if graphs.y is None or test.y is None or not len(test):
         raise LookHopsError(

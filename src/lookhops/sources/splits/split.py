@@ -201,7 +201,7 @@ def column_of(graphs: Graphs, name: str, option: str) -> np.ndarray:
 
 
 def smiles_of(graphs: Graphs) -> np.ndarray:
-    """The SMILES of molecules."""
+    """The SMILES of molecules, or a sentence that there are none."""
     if "smiles" not in graphs.columns:
         raise LookHopsError(
             f"{graphs.name}: a scaffold split is for molecules; these graphs have no SMILES."
@@ -305,10 +305,7 @@ def parts_in_time(graphs: Graphs, name: str, fractions: Sequence[float]) -> dict
 def times_of(graphs: Graphs, name: str, which: Tensor) -> Tensor:
     """The time of each of these graphs, as numbers that can be ordered, float64.
 
-    Args:
-        graphs: The graphs.
-        name: Of the column: numbers, or ISO dates where the first value is no number.
-        which: Numbers of the graphs.
+    The column holds numbers, or ISO dates where its first value is no number.
     """
     column = column_of(graphs, name, f"--split time:{name}")
     cells = [(number, str(column[number]).strip()) for number in which.tolist()]
