@@ -153,7 +153,7 @@ def test_options_that_do_not_apply_are_refused(folder: Path):
         lookhops.load("TINY", data_dir=folder, size=5)
     with pytest.raises(LookHopsError, match="label_column"):
         lookhops.load("hops-1", label_column="y")
-    with pytest.raises(LookHopsError, match="invalid.*ignore"):
+    with pytest.raises(LookHopsError, match="ignore"):
         lookhops.load("hops-1", invalid="ignore")
 
 
