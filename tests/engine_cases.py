@@ -106,6 +106,12 @@ def exactly(**options) -> Protocol:
     return Protocol(**{"batch_size": 48, "learning_rate": 0.01, "precision": "float64", **options})
 
 
+def with_rates(rates, architecture, protocol):
+    """The same architecture and protocol with these rates."""
+    options = {"learning_rate": rates.learning_rate, "weight_decay": rates.weight_decay}
+    return replace(architecture, dropout=rates.dropout), replace(protocol, **options)
+
+
 class StackedCases:
     """Tests to inherit: subclasses say on which device the stack is."""
 
@@ -144,7 +150,7 @@ class StackedCases:
             engine
             for seed, own in zip(seeds, rates, strict=True)
             for engine in self.alone(
-                told, *own.applied(architecture, replace(protocol, seeds=(seed,)))
+                told, *with_rates(own, architecture, replace(protocol, seeds=(seed,)))
             )
         ]
         self.assert_same(stack, alone, close=EXACT)

@@ -123,8 +123,8 @@ def _train(
 ) -> None:
     """Train the first split's choice as ``lookhops train`` does, unless the folder has it."""
     first = plan.of_seeds(plan.protocol.seeds[:1])
-    candidate = chosen[first.protocol.seeds[0]]
-    architecture, protocol = candidate.rates.applied(candidate.architecture, first.protocol)
+    entry = chosen[first.protocol.seeds[0]].entry
+    architecture, protocol = entry.model, entry.protocol(first.protocol)
     settings = settings_of(graphs, learner_of(architecture), protocol, first.splits)
     begun = (folder / CONFIG, folder / "resume" / "settings.json")
     known = [files.read_json(path) for path in begun if files.current(path).is_file()]

@@ -72,12 +72,10 @@ class Comparison:
 
     @property
     def best(self) -> CellResult:
-        """The model with the best mean."""
         return next(iter(self.cells.values()))
 
     @property
     def main(self) -> Metric:
-        """What models are compared by."""
         return self.best.main
 
     @property
@@ -87,7 +85,6 @@ class Comparison:
         return {name: f"{cell.written()}{unit}" for name, cell in self.cells.items()}
 
     def mean(self, model: str) -> float:
-        """The mean of a model's scores."""
         return mean_std(self.scores[model])[0]
 
     @property
@@ -97,7 +94,6 @@ class Comparison:
 
     @property
     def unit(self) -> str:
-        """What differences are counted in."""
         return "points" if self.main.share else self.main.title
 
     @property
@@ -155,7 +151,6 @@ class Comparison:
         ]
 
     def _costs_in_words(self) -> str:
-        """How time and memory were measured."""
         on_gpu = [run.machine.device != "cpu" for cell in self.finished for run in cell.runs]
         held = "what the process held at its peak"
         if all(on_gpu):
@@ -169,7 +164,6 @@ class Comparison:
         )
 
     def _left_out(self) -> str:
-        """In words, finished runs on splits that not all models have."""
         more = {cell.model: len(cell.seeds) for cell in self.finished}
         said = [f"{name} has {n}" for name, n in more.items() if n > len(self.seeds)]
         if not said:
@@ -177,7 +171,6 @@ class Comparison:
         return f"Only the splits that all models have finished are counted; {', '.join(said)}."
 
     def pairs_table(self) -> Table:
-        """The paired differences."""
         rows, records, digits = [], [], self.digits
         for pair in self.pairs:
             difference, p = pair.difference, pair.adjusted_p

@@ -231,7 +231,6 @@ class PlanRun:
 
     @property
     def total(self) -> int:
-        """The runs that are wanted."""
         return sum(len(cell.protocol.seeds) for cell in self.cells)
 
     def _finished(self, cell: Cell) -> set[int]:
@@ -269,7 +268,6 @@ class PlanRun:
         return True
 
     def _gather(self) -> None:
-        """Store what has been trained in the meantime."""
         for future in wait(self._tasks, PAUSE, FIRST_COMPLETED).done:
             task = self._tasks.pop(future)
             if (error := future.exception()) is None:
@@ -286,7 +284,6 @@ class PlanRun:
                 self._fail(task, error)
 
     def keep(self, task: _Task, records: Sequence[RunRecord]) -> None:
-        """Store the records of a task, and say so."""
         cell, seconds = task.cell, time.perf_counter() - task.start
         added = self.store.add(cell.dataset, cell.model, cell.key, records)
         self.trained += added

@@ -112,10 +112,9 @@ class Contest:
         """
         if grid and name != "fair":
             raise LookHopsError("A grid is searched in the fair protocol: --protocol fair.")
-        entries = {row: m if isinstance(m, Entry) else Entry(m) for row, m in models.items()}
-        rows = {row: {row: entry} for row, entry in entries.items()}
+        rows = {row: {row: m if isinstance(m, Entry) else Entry(m)} for row, m in models.items()}
         if grid:
-            rows = {row: _combinations(row, grid) for row in entries}
+            rows = {row: _combinations(row, grid) for row in rows}
             for option, values in grid.items():
                 if not any(option in _options(v) for names in rows.values() for v in names):
                     parse_entry(f"{next(iter(rows))}/{option}={values[0]}")  # says what is wrong
@@ -123,11 +122,11 @@ class Contest:
         task, said = task_of(graphs), ""
         if any(entry.model == UNDECIDED for each in rows.values() for entry in each.values()):
             best = recommend(graphs, task, plan.training_graphs)
-            said, model = best.said, best.learner.model
+            said = best.said
             for each in rows.values():
                 for variant, entry in each.items():
                     if entry.model == UNDECIDED:
-                        each[variant] = replace(entry, model=model)
+                        each[variant] = replace(entry, model=best.learner.model)
         draw_splits(graphs, task, plan.protocol, plan)
         for each in rows.values():
             learner_of(next(iter(each.values())).model).check(graphs, task)
@@ -136,27 +135,22 @@ class Contest:
     def run(self, train: Callable[[Sequence[Cell]], None], store: Store) -> list[CellResult]:
         """Train what the store lacks and give the finished runs of each row."""
 
-        def finished(cells: Sequence[Cell]) -> list[CellResult]:
-            return store.collect(cells)
-
+        seeds = self.plan.protocol.seeds
         tried = {
-            row: [self._cell(name, entry, self.plan.protocol.seeds, 1) for name, entry in m.items()]
-            for row, m in self.rows.items()
-            if len(m) > 1
+            row: [self._cell(name, entry, seeds, members=1) for name, entry in variants.items()]
+            for row, variants in self.rows.items()
+            if len(variants) > 1
         }
         if tried:
             train([cell for cells in tried.values() for cell in cells])
-        chosen = {row: _choose(finished(cells), len(cells)) for row, cells in tried.items()}
+        chosen = {row: _choose(store.collect(cells), len(cells)) for row, cells in tried.items()}
         cells = {row: self._chosen_cells(row, chosen.get(row)) for row in self.rows}
         train([cell for of_row in cells.values() for cell in of_row])
-        found = [self._result(row, finished(of_row)) for row, of_row in cells.items()]
+        found = [self._result(row, store.collect(of_row)) for row, of_row in cells.items()]
         return [result for result in found if result is not None]
 
-    def _cell(self, name: str, entry: Entry, seeds: Sequence[int], members: int = 0) -> Cell:
-        """A model on the splits of these seeds."""
-        protocol = replace(entry.protocol(self.plan.protocol), seeds=tuple(seeds))
-        if members:
-            protocol = replace(protocol, members=members)
+    def _cell(self, name: str, entry: Entry, seeds: Sequence[int], **options: Any) -> Cell:
+        protocol = replace(entry.protocol(self.plan.protocol), seeds=tuple(seeds), **options)
         return Cell(self.graphs, name, entry.model, protocol, self.plan)
 
     def _chosen_cells(self, row: str, chosen: Mapping[int, str] | None) -> list[Cell]:
@@ -189,7 +183,6 @@ class Contest:
         return {"name": self.name, "said": self.said(), **(grid if self.grid else {})}
 
     def said(self) -> str:
-        """What was done, in words."""
         protocol = self.plan.protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
         stop = (
@@ -237,7 +230,6 @@ def _takes(row: str, option: str, values: Sequence[str]) -> bool:
 
 
 def _options(name: str) -> dict[str, str]:
-    """The options in a model's name."""
     pairs = (option.partition("=") for option in name.split("/")[1:])
     return {option: value for option, equals, value in pairs if equals}
 

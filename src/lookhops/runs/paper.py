@@ -210,7 +210,9 @@ def paper_graphs(
     for name in names:
         packed = data_folder(data_dir) / f"{name}{SUFFIX}"
         graphs = load(packed if packed.is_file() else name, data_dir=data_dir)
-        graphs = some_of(graphs, QUICK_GRAPHS) if quick else graphs
+        if quick and len(graphs) > QUICK_GRAPHS:  # drawn at random, but always the same
+            order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
+            graphs = graphs.select(order[:QUICK_GRAPHS].sort().values)
         datasets[name] = graphs if graphs.name == name else replace(graphs, name=name)
     return datasets
 
@@ -241,14 +243,6 @@ def paper_datasets(
         warnings.warn(f"{said}: its column is left out.", stacklevel=2)
         names.remove(LOCAL)
     return names
-
-
-def some_of(graphs: Graphs, count: int) -> Graphs:
-    """So many graphs, drawn at random but always the same."""
-    if len(graphs) <= count:
-        return graphs
-    order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
-    return graphs.select(order[:count].sort().values)
 
 
 def data_note(graphs: Graphs) -> dict[str, int]:

@@ -120,12 +120,10 @@ class Cell:
 
     @property
     def dataset(self) -> str:
-        """What its data set is called."""
         return self.graphs.name
 
     @cached_property
     def key(self) -> RunKey:
-        """What its runs are stored under."""
         return RunKey.of(self.graphs, self.architecture, self.protocol, self.splits)
 
     def without_graphs(self) -> Cell:
@@ -141,7 +139,6 @@ class Entry:
     training: tuple[tuple[str, Any], ...] = ()
 
     def protocol(self, shared: Protocol) -> Protocol:
-        """The shared protocol with its own options."""
         return replace(shared, **dict(self.training))
 
 

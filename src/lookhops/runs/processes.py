@@ -65,11 +65,9 @@ class Processes(AbstractContextManager["Processes"]):
 
     @property
     def are_started(self) -> bool:
-        """Whether there is one already."""
         return bool(self._all)
 
     def __exit__(self, *error: object) -> None:
-        """End the processes, whatever they compute."""
         with self._lock:
             self._stopped = True
             for process in self._all:
@@ -148,38 +146,18 @@ class _Process:
 
     def _ask(self, question: Any) -> Any:
         """What it says next, once it has been sent something."""
+        content = pickle.dumps(question)  # else PyTorch would pass tensors through shared files
         try:
-            _send(self.connection, question)
-            answer = _receive(self.connection)
-            self.has_answered = True
-        except _Gone as error:
+            self.connection.send_bytes(content)
+            answer = self.connection.recv_bytes()
+        except (EOFError, OSError) as error:
             raise ProcessLost(LOST if self.has_answered else f"{LOST} {GUARD}") from error
-        return answer
+        self.has_answered = True
+        return pickle.loads(answer)
 
     def kill(self) -> None:
         self.process.kill()
         self.process.join()
-
-
-class _Gone(Exception):
-    """The process at the other end of a connection has ended."""
-
-
-def _send(connection: Connection, said: Any) -> None:
-    # As bytes: PyTorch would pass tensors through files that both have open.
-    content = pickle.dumps(said)
-    try:
-        connection.send_bytes(content)
-    except OSError as error:
-        raise _Gone from error
-
-
-def _receive(connection: Connection) -> Any:
-    try:
-        content = connection.recv_bytes()
-    except (EOFError, OSError) as error:
-        raise _Gone from error
-    return pickle.loads(content)
 
 
 def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
@@ -192,23 +170,27 @@ def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
     torch.set_num_threads(1)
     graphs: Graphs | None = None
 
-    def tell(said: Any, answer: Ask) -> None:
-        _send(tasks, (False, said))
-        while (question := _receive(tasks)) is not None:
-            _send(tasks, answer(question))
+    def send(is_result: bool, said: Any) -> None:
+        tasks.send_bytes(pickle.dumps((is_result, said)))
 
-    with suppress(_Gone):
+    def receive() -> Any:
+        return pickle.loads(tasks.recv_bytes())
+
+    def tell(said: Any, answer: Ask) -> None:
+        send(False, said)
+        while (question := receive()) is not None:
+            tasks.send_bytes(pickle.dumps(answer(question)))
+
+    with suppress(EOFError, OSError):  # the other end of the connection is gone
         while True:
-            work, plugins, new, arguments, has_listener = _receive(tasks)
+            work, plugins, new, arguments, has_listener = receive()
             graphs = graphs if new is None else new
             try:
                 with with_plugins(plugins):
                     result = work(graphs, *arguments, *([tell] if has_listener else []))
-            except _Gone:
-                raise
             except Exception as error:
                 result = _sendable(error)
-            _send(tasks, (True, result))
+            send(True, result)
 
 
 def _sendable(error: Exception) -> Exception:

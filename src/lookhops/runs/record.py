@@ -58,7 +58,6 @@ class Machine:
 
     @classmethod
     def here(cls, device: torch.device) -> Machine:
-        """This machine, computing on a device."""
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
         return cls(f"{platform.system()} {platform.machine()}", os.cpu_count(), name)
 
@@ -90,7 +89,6 @@ class RunRecord:
 
     @property
     def task(self) -> type[Task]:
-        """The kind of task that the run was about."""
         return TASKS[self.metrics.get("task", Classification.kind)]
 
     @property
@@ -109,11 +107,9 @@ class RunRecord:
         return found
 
     def with_metrics(self, **more: Any) -> RunRecord:
-        """The same run, with these metrics too."""
         return replace(self, metrics={**self.metrics, **more})
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the history, as JSON can hold it."""
         values = asdict(replace(self, history=()))
         del values["history"]
         return values
@@ -173,7 +169,7 @@ def _measured(
 
 
 def calibration_of(run: Run, task: Task, val: Tensor) -> Calibration:
-    """What the validation part of a run says of its answers."""
+    """What the targets of a run's validation part say of its answers."""
     deviation = run.deviation(task, "unseen")
     return task.calibrate(run.predictions["val"], val, run.unseen, deviation)
 

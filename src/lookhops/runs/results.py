@@ -49,22 +49,18 @@ class CellResult:
 
     @property
     def architecture(self) -> Model:
-        """The model."""
         return self.key.architecture
 
     @property
     def protocol(self) -> Protocol:
-        """How it was trained; the seeds are those of the runs."""
         return self.key.protocol
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds that are finished."""
         return tuple(run.seed for run in self.runs)
 
     @cached_property
     def metrics(self) -> Mapping[str, Sequence[Any]]:
-        """Each metric's values, in the order of the seeds."""
         names = self.runs[0].metrics
         return {name: [run.metrics.get(name) for run in self.runs] for name in names}
 
@@ -75,7 +71,6 @@ class CellResult:
 
     @property
     def main(self) -> Metric:
-        """The metric that models are compared by."""
         return self.runs[0].task.main
 
     def scores(self) -> dict[int, float]:
@@ -89,7 +84,6 @@ class CellResult:
         return {run.seed: self.main.scale * (run.score or 0.0) for run in self.runs}
 
     def mean_std(self) -> tuple[float, float]:
-        """Mean and sample standard deviation of the scores."""
         return mean_std(list(self.scores().values()))
 
     def written(self) -> str:
@@ -146,14 +140,12 @@ class Results:
     commands: Sequence[str] = ()
 
     def find(self, dataset: str, architecture: Model, members: int = 1) -> CellResult | None:
-        """The cell of a model on a data set, if any of its runs is finished."""
         wanted = (dataset, architecture, members)
         found = (c for c in self.cells if (c.dataset, c.architecture, c.protocol.members) == wanted)
         return next(found, None)
 
     @property
     def device(self) -> str | None:
-        """What most of the runs were trained on."""
         runs = [run for cell in self.cells for run in cell.runs]
         return _commonest_device(runs) if runs else None
 

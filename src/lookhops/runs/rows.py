@@ -38,7 +38,6 @@ class StoredHistory(Sequence[Mapping[str, float]]):
 
     @cached_property
     def epochs(self) -> Sequence[Mapping[str, float]]:
-        """One row an epoch."""
         with _damaged_run(*self.place):
             try:
                 text = zlib.decompress(self.packed)
@@ -123,7 +122,6 @@ def read_note(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:
 
 @contextmanager
 def _damaged(what: str, way_out: str) -> Iterator[None]:
-    """Say what is damaged, and what to do about it."""
     try:
         yield
     except LookHopsError as error:

@@ -72,7 +72,6 @@ class SideBySide:
             self._is_over.set()
 
     def _is_elsewhere(self, number: int) -> bool:
-        """Whether another process has a stack: not where it still waits or none could start."""
         task = self.tasks.get(number)
         if task is None or task.cancel():
             return False

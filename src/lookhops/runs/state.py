@@ -88,7 +88,6 @@ class ResumeState:
             return None
 
     def after_epoch(self, epoch: Epoch, on_epoch: OnEpoch) -> None:
-        """Call ``on_epoch`` and write the state, also where that ends the training."""
         try:
             on_epoch(epoch)
         except BaseException:

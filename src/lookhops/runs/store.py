@@ -68,7 +68,6 @@ class Store(AbstractContextManager["Store"]):
         self.close()
 
     def close(self) -> None:
-        """Give back what this process has claimed and close the file."""
         if self.db.in_transaction:
             self.db.rollback()
         with self._transaction():
@@ -78,7 +77,6 @@ class Store(AbstractContextManager["Store"]):
     # ---------------------------------------------------------------- runs
 
     def finished(self, key: RunKey) -> set[int]:
-        """Seeds whose runs are here."""
         return self._seeds("runs", key)
 
     def claim(self, key: RunKey, seeds: Sequence[int], most: int | None = None) -> list[int]:
@@ -94,7 +92,6 @@ class Store(AbstractContextManager["Store"]):
         return free
 
     def release(self, key: RunKey, seeds: Sequence[int]) -> None:
-        """Give back claims of runs that were not finished."""
         with self._transaction():
             self._unclaim(key, seeds)
 
@@ -272,7 +269,6 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def _check_version(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a store, or one of another version."""
     application, version, _ = _state(db)
     if application != APPLICATION:
         raise LookHopsError(f"{path}: an SQLite file, but not a store of LookHops.")
@@ -307,7 +303,6 @@ def alive(owner: str) -> bool:
 
 
 def _state(db: sqlite3.Connection) -> tuple[int, int, int]:
-    """Application, version, and how many tables there are."""
     queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
     application, version, tables = (db.execute(query).fetchone()[0] for query in queries)
     return application, version, tables

@@ -60,7 +60,6 @@ def plan_of(parts: Sequence[Sequence[Tensor]], protocol: Protocol) -> Tensor:
 
 
 def _shares(part: Tensor, nodes: Tensor, protocol: Protocol) -> Tensor:
-    """What share of a batch each graph takes, float64."""
     assert protocol.batch_nodes is not None
     shares = nodes[part].double() / protocol.batch_nodes
     return shares.clamp(min=1 / protocol.batch_size, max=1)

@@ -149,7 +149,6 @@ class Engine(ABC):
     # ---------------------------------------------------------------- what engines share
 
     def batches(self, order: Tensor) -> list[Tensor]:
-        """The graphs of each batch, in this order."""
         return batches(order, self.nodes, self.protocol)
 
     def loss(
@@ -274,7 +273,6 @@ class EagerEngine(Engine):
 
     @torch.no_grad()
     def _outputs(self, part: Tensor, weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
-        """Outputs and targets of the graphs with these numbers; no weights: the present ones."""
         self.model.eval()
         outputs, batches, workers = [], self.batches(part), self.workers
         with dense_products(self.protocol.precision):

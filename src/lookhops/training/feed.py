@@ -122,7 +122,6 @@ class Streamed(Feed):
         return True
 
     def _needs(self, part: Tensor) -> tuple[int, ...]:
-        """Graphs, nodes, edges and entries of a round."""
         graphs = self.windows.graphs
         chosen = part[part >= 0]
         nodes, edges = (
@@ -174,7 +173,6 @@ class Streamed(Feed):
         self.slots = {**self.buffers.tensors, **in_set, **whole}
 
     def _put(self, made: _Round) -> None:
-        """Copy a round into the buffers."""
         if made.ready is not None:
             torch.cuda.current_stream().wait_event(made.ready)
         for name, slot in self.slots.items():

@@ -91,7 +91,6 @@ class Ensemble:
         return total.cpu()
 
     def _inputs(self, whole: PreparedGraphs) -> list[MemberInputs]:
-        """The graphs in the columns of each network."""
         different = {id(fitted): fitted for fitted in self.preprocessing}
         inputs = {key: MemberInputs(whole, self.encoding, f) for key, f in different.items()}
         return [inputs[id(fitted)] for fitted in self.preprocessing]
@@ -116,7 +115,6 @@ class Ensemble:
 
     @cached_property
     def _stack(self) -> dict[str, Tensor]:
-        """The weights of all networks with a leading axis."""
         each = [dict(network.named_parameters()) for network in self.networks]
         return {key: padded_stack([own[key].detach() for own in each]) for key in each[0]}
 

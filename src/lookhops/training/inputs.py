@@ -47,7 +47,6 @@ class MemberInputs:
 
     @property
     def are_scaled(self) -> bool:
-        """Whether numbers are brought to a scale that was fitted."""
         return any(scale is not None for scale in self.scales)
 
     def batch(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> GraphBatch:
@@ -71,7 +70,6 @@ class MemberInputs:
         return model.batch(graphs, x, **of_edges)
 
     def batches(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[GraphBatch]:
-        """All graphs, in batches of at most so many."""
         numbers = torch.arange(len(self.graphs), device=self.graphs.device)
         return (self.batch(model, index) for index in numbers.split(size) if index.numel())
 
@@ -90,7 +88,6 @@ class WindowInputs:
         self.first_entries = None if counts is None else first_entries(counts[0])
 
     def batch(self, model: GraphNetwork, index: Tensor) -> GraphBatch:
-        """The graphs with these numbers."""
         windows = self.windows
         window = windows.of(index)
         whole = windows.whole(window.graphs)

@@ -87,7 +87,6 @@ class MemberWeights:
 
     @torch.no_grad()
     def remember(self, better: Tensor) -> None:
-        """Keep the present weights of the members where ``better`` is true."""
         chosen = better[self.members].to(self.like.device)
         for key, value in self.now.items():
             mask = chosen.view(-1, *[1] * (value.dim() - 1))
@@ -108,14 +107,12 @@ class MemberWeights:
         return value[: self.vocabularies[member]] if key.endswith(TABLE) else value
 
     def retire(self, still: Sequence[int]) -> None:
-        """Take all but these members out of the stack."""
         state, weights = self.state(), self.each()
         self.retired |= {m: weights[m] for m in self.members if m not in still}
         self.members = list(still)
         self._load(state)
 
     def state(self) -> dict[str, Tensor]:
-        """Weights, kept weights and Adam's moments of each member."""
         parts = {"now": self.now, "kept": self.kept, **moments(self.optimizer, self.now)}
         state = {}
         for part, values in parts.items():
@@ -130,7 +127,6 @@ class MemberWeights:
         return state
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what :meth:`state` gave."""
         check_state(state, self.names)
         everybody = range(len(self.names))
         self.members = [m for m in everybody if entries(state, self.names[m], "now")]
@@ -139,7 +135,6 @@ class MemberWeights:
         self._load(state)
 
     def _load(self, state: Mapping[str, Tensor]) -> None:
-        """Fill the stack of the present members from a state."""
 
         def stacked(what: str) -> dict[str, Tensor]:
             return self.stacked([entries(state, self.names[m], what) for m in self.members])
@@ -189,7 +184,6 @@ class MemberAdam(Adam):
         self.decay = self._rates(*(own.weight_decay for own in rates))
 
     def step_of_pytorch(self, closure: Callable[[], Any] | None) -> None:
-        """The formula above."""
         assert closure is None
         moved = [value for value in self.values if value.grad is not None]
         for value in moved:
@@ -201,5 +195,4 @@ class MemberAdam(Adam):
 
 
 def _along(each: Tensor, value: Tensor) -> Tensor:
-    """One number a member, shaped to multiply a parameter."""
     return each.view(-1, *[1] * (value.dim() - 1))

@@ -90,7 +90,6 @@ class Recorder:
         return graph
 
     def _snapshot(self) -> list[tuple[Tensor, dict[str, Tensor]]]:
-        """Copies of each parameter's value and moments; no moments before the first step."""
         return [
             (value.detach().clone(), {k: moment.clone() for k, moment in self._moments(value)})
             for value in self.parameters

@@ -38,14 +38,6 @@ class Rates:
     def of(cls, architecture: Architecture, protocol: Protocol) -> Rates:
         return cls(protocol.learning_rate, protocol.weight_decay, architecture.dropout)
 
-    def applied(
-        self, architecture: Architecture, protocol: Protocol
-    ) -> tuple[Architecture, Protocol]:
-        """The same architecture and protocol with these rates."""
-        return replace(architecture, dropout=self.dropout), replace(
-            protocol, learning_rate=self.learning_rate, weight_decay=self.weight_decay
-        )
-
 
 @dataclass
 class Run:
@@ -105,12 +97,10 @@ class Run:
 
     @property
     def networks(self) -> tuple[Run, ...]:
-        """The networks that it stands for: its members, or itself."""
         return self.members or (self,)
 
     @property
     def seconds(self) -> float:
-        """What its epochs took."""
         return sum(row["seconds"] for row in self.history)
 
     @property
@@ -125,7 +115,6 @@ class Run:
         return task.deviation(outputs, self.variance.get("val" if part == "unseen" else part))
 
     def done(self, protocol: Protocol) -> bool:
-        """Whether the protocol says stop."""
         return (
             self.failed
             or self.pruned
@@ -204,7 +193,6 @@ def by_split(runs: Sequence[Run], task: Task) -> list[Run]:
 
 
 def _average(members: Sequence[Run], task: Task) -> Run:
-    """The run that stands for these members of a split."""
     tested = all(run.predictions for run in members)
     predictions = {
         part: task.average([run.predictions[part] for run in members])

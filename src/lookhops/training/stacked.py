@@ -54,7 +54,6 @@ class StackedEngine(Engine):
         self._fill()
 
     def _feed(self, members: Sequence[int]) -> Feed:
-        """Where the batches of these members come from."""
         preprocessing = [self.preprocessing[member] for member in members]
         like = torch.empty(0, dtype=self.dtype, device=self.device)
         scales = Scales.stack([own.scales for own in preprocessing], like)
@@ -66,7 +65,6 @@ class StackedEngine(Engine):
         return Streamed(self.windows, self.model, preprocessing, entries, scales)
 
     def _fill(self) -> None:
-        """Make all that the members need who are in the stack now."""
         self.members = self.stack.members
         fitted = [one for m in self.members if (one := self.fitted_each[m]) is not None]
         self.fitted = torch.stack(fitted) if fitted else None
@@ -87,7 +85,6 @@ class StackedEngine(Engine):
         self.ahead: tuple[int, Tensor, Capacity] | None = None
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
-        """The batches of a part, in order."""
         parts = [self.batches(getattr(self.splits[member], part)) for member in members]
         return self._own_share(plan_of(parts, self.protocol))
 
@@ -173,7 +170,6 @@ class StackedEngine(Engine):
             self.recorder.forget(self._recordable)
 
     def _run(self, name: str, step: Step, plan: Tensor) -> Tensor:
-        """Take the step of this name for every batch of a plan; what they added up."""
         order, sums, begun = self.orders[name], self.sums, False
         self.taken.zero_()
         for batches in self.feed.rounds(plan):
@@ -214,7 +210,6 @@ class StackedEngine(Engine):
         self.ahead = number, plan, self._needs(plan)
 
     def _added(self, sums: Tensor) -> Tensor:
-        """What steps added up, over all workers."""
         sums = sums.to(self.device, copy=True)
         self.workers.add(sums)
         return sums.cpu()
@@ -227,7 +222,6 @@ class StackedEngine(Engine):
         return self._spread(loss / loss_weight), self._spread(score / score_weight)
 
     def validated(self) -> Tensor:
-        """The outputs that were measured last; zeros of members that have left."""
         outputs = self.val_outputs.cpu()
         most = max(len(split.val) for split in self.splits)
         found = outputs.new_zeros(len(self.seeds), most, outputs.shape[-1])

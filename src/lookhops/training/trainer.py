@@ -134,7 +134,6 @@ class Trainer:
 
     @cached_property
     def kind(self) -> type[Engine]:
-        """The kind of engine."""
         if not self.stacked:
             return EagerEngine
         network = unweighted(self.graphs, self.task, self.architecture)
@@ -142,7 +141,6 @@ class Trainer:
 
     @property
     def threads(self) -> int:
-        """The threads of the CPU that a batch is worth."""
         return threads_of(self.graphs, self.architecture, self.protocol)
 
     def run(
@@ -266,7 +264,6 @@ class Trainer:
 
 
 def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> NotFinite:
-    """The end of a training whose loss stopped being a number; every run gets what was kept."""
     _take_weights(engine, runs)
     kept = f"; the weights of epoch {failed.best_epoch} are kept" if failed.best_epoch else ""
     of = "the training on all graphs" if failed.seed == FINAL else f"seed {failed.seed}"
@@ -279,7 +276,6 @@ def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> Not
 
 
 def _take_weights(engine: Engine, runs: list[Run]) -> None:
-    """Give every run what was kept of its network."""
     for i, (run, weights) in enumerate(zip(runs, engine.weights(), strict=True)):
         fitted = engine.fitted_each[i]
         run.weights, run.preprocessing = weights, engine.preprocessing[i]

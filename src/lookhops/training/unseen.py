@@ -70,10 +70,8 @@ class Unseen:
         return [own[:size] for own, size in zip(self.outputs, self.sizes, strict=True)]
 
     def state(self) -> dict[str, Tensor]:
-        """What a later one needs to go on from here."""
         return {BEST: self.best.clone(), OUTPUTS: self.outputs.clone()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what :meth:`state` gave."""
         if state[BEST].shape == self.best.shape:
             self.best, self.outputs = state[BEST], state[OUTPUTS]

@@ -57,11 +57,9 @@ class Windows:
         return Window(graphs, _sent(index, self.device), _sent(first_node, self.device))
 
     def whole(self, graphs: Graphs) -> PreparedGraphs:
-        """A window's graphs with their features of whole graphs."""
         return PreparedGraphs.of(graphs, self.architecture, self.encoding)
 
     def learn(self, train: Tensor) -> Preprocessing:
-        """What is fitted on the training part besides the encoding."""
         nodes = int(self.graphs.nodes_per_graph[train].sum(dtype=torch.long))
         ordered, order = train[:: max(1, -(-nodes // LEARN_FROM))].sort()
         whole = self.whole(self.of(ordered).graphs)

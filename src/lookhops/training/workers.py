@@ -56,7 +56,6 @@ class Workers:
 
     @property
     def alone(self) -> bool:
-        """Whether there is no other worker."""
         return self.count == 1
 
     @property
@@ -74,7 +73,6 @@ class Workers:
         return index if self.alone else index[..., self.rank :: self.count]
 
     def add(self, *tensors: Tensor) -> None:
-        """Add up each tensor over all workers, in place."""
         if self.alone:
             return
         flat = torch.cat([tensor.detach().flatten() for tensor in tensors])
@@ -87,12 +85,10 @@ class Workers:
                 tensor.copy_(summed.view_as(tensor))
 
     def add_gradients(self, parameters: Iterable[Tensor]) -> None:
-        """Add up the gradients of parameters over all workers."""
         if not self.alone:
             self.add(*(value.grad for value in parameters if value.grad is not None))
 
     def any(self, here: bool) -> bool:
-        """Whether it is so at any worker."""
         if self.alone:
             return here
         found: list[Any] = [None] * self.count
@@ -150,7 +146,6 @@ def joining(device: str = "auto") -> Iterator[Workers]:
 
 @contextmanager
 def _others() -> Iterator[None]:
-    """Say in a sentence that another worker does not answer."""
     try:
         yield
     except LookHopsError:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from engine_cases import with_rates
 from lookhops.core.options import Protocol
 from lookhops.graphs.targets import Target
 from lookhops.nn import Architecture
@@ -33,7 +34,7 @@ def losses(runs):
 def test_a_candidate_is_what_train_gives(tasks, stacked):
     judged = judge(tasks, stacked=stacked)
     for own, found in zip(RATES, judged, strict=True):
-        architecture, protocol = own.applied(SHAPE, PROTOCOL)
+        architecture, protocol = with_rates(own, SHAPE, PROTOCOL)
         splits = [split(tasks, seed) for seed in protocol.seeds]
         runs = train(tasks, architecture, protocol, splits=splits, device="cpu")
         for run, one in zip(runs, found, strict=True):

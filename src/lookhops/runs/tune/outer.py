@@ -95,7 +95,6 @@ def _open(
 
 
 def _digest(splits: Mapping[int, Split]) -> str:
-    """What distinguishes inner splits from others."""
     digest = hashlib.sha256()
     for seed, one in splits.items():
         for part in (one.train, one.val):
@@ -134,15 +133,13 @@ def test_outer(
         if done.failures:
             raise LookHopsError(f"{done.failures[0]}; the same command tries again.")
         recommended, *tuned = opened.collect(cells)
-    scores = {seed: score for cell in tuned for seed, score in _scores(cell).items()}
-    before = _scores(recommended)
-    order = plan.protocol.seeds
+
+    def scores(cells: Sequence[CellResult]) -> tuple[float, ...]:
+        each = {seed: score for cell in cells for seed, score in cell.scores().items()}
+        return tuple(each[seed] / recommended.main.scale for seed in plan.protocol.seeds)
+
     return {
-        "tuned": tuple(scores[seed] for seed in order),
-        "recommended": tuple(before[seed] for seed in order),
+        "tuned": scores(tuned),
+        "recommended": scores([recommended]),
         "test_to_train": recommended.test_to_train,
     }
-
-
-def _scores(cell: CellResult) -> dict[int, float]:
-    return {seed: score / cell.main.scale for seed, score in cell.scores().items()}

@@ -30,10 +30,9 @@ class Tried:
         name: What `lookhops compare --models` calls it.
         values: Of the options that were tuned.
         scores: The main metric of the validation part of each inner split; of a pruned one only of
-            the first; of one whose loss stopped being a number none.
+            the first; of one whose loss was not finite none.
         value: Their mean; none of a pruned one.
-        epochs: That it was trained for, over all inner splits.
-        seconds: Its share of the time.
+        epochs, seconds: What it took over all inner splits.
     """
 
     name: str
@@ -60,7 +59,6 @@ class SearchRecord:
 
     @property
     def chosen(self) -> Tried:
-        """The configuration that was chosen."""
         return self.tried[self.best]
 
 
@@ -75,8 +73,8 @@ class Tuning:
         inner: How many inner splits a search has.
         searches: One for each outer split.
         importance: Of each option: its share of the differences between configurations.
-        tuned: The main metric of the test part of each outer split: of its chosen configuration.
-        recommended: The same of the recommended model.
+        tuned, recommended: The main metric of the test part of each outer split: of its chosen
+            configuration, and of the recommended model.
         test_to_train: Test graphs over training graphs.
         device: Where it ran.
     """
@@ -99,7 +97,6 @@ class Tuning:
 
     @property
     def seconds(self) -> float:
-        """What trying took."""
         return sum(one.seconds for search in self.searches for one in search.tried)
 
     @property
@@ -161,7 +158,6 @@ class Tuning:
         return {"format": FORMAT, **asdict(self), "gain": gain, "said": self.said()}
 
     def write(self, folder: Path) -> None:
-        """Write it to a model's folder."""
         write_json(folder / TUNING, self.to_dict())
 
 
@@ -176,22 +172,17 @@ def read_tuning(folder: Path) -> Tuning | None:
             f"{path}: of another version of LookHops ({values.get('format')!r} is not {FORMAT!r}); "
             "tune again, or remove it."
         )
-    recorded = {
-        key: value for key, value in values.items() if key not in ("format", "gain", "said")
-    }
+    recorded = {k: value for k, value in values.items() if k not in ("format", "gain", "said")}
     with located(f"{path}: damaged, not what `lookhops tune` wrote, remove it"):
-        found = read(Tuning, recorded)
-        if not found.searches or len({len(found.searches), *map(len, _scores(found))}) != 1:
+        tuning = read(Tuning, recorded)
+        count = len(tuning.searches)
+        if not count or {len(tuning.tuned), len(tuning.recommended)} != {count}:
             raise LookHopsError("it has not one score for each search")
-        if any(not 0 <= search.best < len(search.tried) for search in found.searches):
+        if any(not 0 <= search.best < len(search.tried) for search in tuning.searches):
             raise LookHopsError("a choice is not among what was tried")
-        if found.task not in TASKS:
-            raise LookHopsError(f"task {found.task!r} is not known")
-    return found
-
-
-def _scores(found: Tuning) -> tuple[Sequence[float], Sequence[float]]:
-    return found.tuned, found.recommended
+        if tuning.task not in TASKS:
+            raise LookHopsError(f"task {tuning.task!r} is not known")
+    return tuning
 
 
 #: Fewer configurations than this say nothing.
@@ -207,25 +198,19 @@ def importance(searches: Sequence[SearchRecord], space: Space) -> dict[str, floa
     """
     import optuna
 
-    distributions = space.distributions()
-    open_options = {name: d for name, d in distributions.items() if not d.single()}
+    tuned = {name: d for name, d in space.distributions().items() if not d.single()}
     study = optuna.create_study(storage=optuna.storages.InMemoryStorage())
     for search in searches:
         scored = [one for one in search.tried if one.scores]
         mean = fmean(one.scores[0] for one in scored) if scored else 0.0
         for one in scored:
-            study.add_trial(
-                optuna.create_trial(
-                    params={name: one.values[name] for name in open_options},
-                    distributions=open_options,
-                    value=one.scores[0] - mean,
-                )
-            )
-    values = {trial.value for trial in study.trials}
-    if len(study.trials) < FEW or len(values) < 2 or not open_options:
+            params, value = {name: one.values[name] for name in tuned}, one.scores[0] - mean
+            trial = optuna.create_trial(params=params, distributions=tuned, value=value)
+            study.add_trial(trial)
+    if len(study.trials) < FEW or len({t.value for t in study.trials}) < 2 or not tuned:
         return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-        found = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    return {name: float(share) for name, share in found.items()}
+        shares = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    return {name: float(share) for name, share in shares.items()}

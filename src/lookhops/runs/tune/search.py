@@ -76,7 +76,6 @@ class StudyFile:
         return cls(path, study)
 
     def in_memory(self, metric: Metric) -> Study:
-        """A study to work with, which has the trials of the file."""
         study = new_study(metric)
         with _explained(self.path):
             study.add_trials(finished(self.study))
@@ -122,7 +121,6 @@ def best(trials: Sequence[FrozenTrial], metric: Metric) -> FrozenTrial:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Say in a sentence what is wrong with the file of a study."""
     from optuna.exceptions import OptunaError
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -269,7 +267,6 @@ class Search:
 
     @cached_property
     def study(self) -> Study:
-        """Where trials are drawn and told."""
         return self.file.in_memory(self.judge.task.main)
 
     def run(self, trials: int, until: float = inf, tell: Tell = lambda more, all: None) -> None:
@@ -286,7 +283,6 @@ class Search:
             tell(len(tried) - done, tried)
 
     def record(self, seed: int) -> SearchRecord:
-        """What was tried and chosen for the outer split of this seed."""
         trials, tried = finished(self.study), []
         for trial in trials:
             scores, epochs, seconds = (trial.user_attrs[key] for key in (SCORES, EPOCHS, SECONDS))
@@ -344,7 +340,6 @@ class Search:
     def _judge(
         self, trials: Sequence[Trial], seeds: Sequence[int], rungs: Rungs | None = None
     ) -> list[list[Run]]:
-        """What validation says of trials of one shape on these inner splits."""
         candidates = [self.space.candidate(trial.params) for trial in trials]
         rates = [one.rates for one in candidates]
         by_rates = dict(zip(rates, trials, strict=True))

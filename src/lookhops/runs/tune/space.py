@@ -32,11 +32,9 @@ TUNABLE = {
 
 @dataclass(frozen=True)
 class Between:
-    """A number between two, both of them included.
+    """A number between two, both included; a whole number where these are whole.
 
-    Args:
-        low, high: The two; whole numbers where only whole numbers are tried.
-        log: Whether what matters is the factor between two values, not their difference.
+    ``log`` says that what matters is the factor between two values, not their difference.
     """
 
     low: float
@@ -67,7 +65,6 @@ class Candidate:
 
     @property
     def shape(self) -> Architecture:
-        """What candidates of one stack share."""
         return replace(self.architecture, dropout=0.0)
 
     @property
@@ -111,7 +108,7 @@ class Space:
             protocol: Its rates are those of the recommended model.
         """
         options = dict(USUAL)
-        for part in (text or "").split("/") if text else ():
+        for part in text.split("/") if text else ():
             name, equals, values = part.strip().partition("=")
             if not equals or not values:
                 raise LookHopsError(
@@ -121,11 +118,11 @@ class Space:
             kind = find("option to tune", TUNABLE, name)
             options[name] = _read_range(name, values, kind)
         base = Rates.of(RECOMMENDED, protocol or Protocol())
-        found = cls(options, base)
+        space = cls(options, base)
         for name, one in options.items():
             for value in one:
-                found._check(name, value)
-        return cls({name: one for name, one in options.items() if found._is_read(name)}, base)
+                space._check(name, value)
+        return cls({name: one for name, one in options.items() if space._is_read(name)}, base)
 
     def _is_read(self, name: str) -> bool:
         """Whether some network of the space reads an option: the others would only be noise."""
@@ -135,7 +132,6 @@ class Space:
         return name != "ratio" or set(pools) != {"none"}
 
     def _check(self, name: str, value: Value) -> None:
-        """Refuse a value that no network can have."""
         try:
             candidate = self.candidate({name: value})
             GraphNetwork.from_architecture(1, 2, candidate.architecture)
@@ -150,27 +146,21 @@ class Space:
 
     @property
     def recommended(self) -> dict[str, Value]:
-        """The values of the recommended model, of the options that may have them."""
-        known = asdict(RECOMMENDED) | asdict(self.base)
-        return {name: known[name] for name, one in self.options.items() if known[name] in one}
+        values = asdict(RECOMMENDED) | asdict(self.base)
+        return {name: values[name] for name, one in self.options.items() if values[name] in one}
 
     def distributions(self) -> dict[str, BaseDistribution]:
         """The same as Optuna has it."""
-        from optuna.distributions import (
-            CategoricalDistribution,
-            FloatDistribution,
-            IntDistribution,
-        )
+        from optuna import distributions as optuna
 
-        found: dict[str, BaseDistribution] = {}
-        for name, one in self.options.items():
-            if not isinstance(one, Between):
-                found[name] = CategoricalDistribution(one)
-            elif isinstance(one.low, int) and isinstance(one.high, int):
-                found[name] = IntDistribution(one.low, one.high)
-            else:
-                found[name] = FloatDistribution(one.low, one.high, log=one.log)
-        return found
+        def distribution(values: Values) -> BaseDistribution:
+            if not isinstance(values, Between):
+                return optuna.CategoricalDistribution(values)
+            if isinstance(values.low, int) and isinstance(values.high, int):
+                return optuna.IntDistribution(values.low, values.high)
+            return optuna.FloatDistribution(values.low, values.high, log=values.log)
+
+        return {name: distribution(values) for name, values in self.options.items()}
 
     def candidate(self, values: Mapping[str, Value]) -> Candidate:
         """The configuration with these values, and the recommended model's of all others.
@@ -178,10 +168,12 @@ class Space:
         What a network does not read stays as the recommended model has it: networks that are equal
         are equal candidates. Numbers have three digits, as in the candidate's name.
         """
-        values = {name: _short(value) for name, value in values.items()}
-        drawn: dict[str, Any] = {name: values[name] for name in RATES if name in values}
-        rates = replace(self.base, **drawn)
-        shape: dict[str, Any] = {n: value for n, value in values.items() if n not in RATES}
+        short: dict[str, Any] = {
+            name: float(f"{value:.3g}") if isinstance(value, float) else value
+            for name, value in values.items()
+        }
+        rates = replace(self.base, **{name: short.pop(name) for name in RATES if name in short})
+        shape = short
         named = {**asdict(RECOMMENDED), **shape}
         if not reads_k(named["conv"], named["pool"]):
             shape.pop("k", None)
@@ -193,7 +185,6 @@ class Space:
         return Candidate(architecture, rates, name)
 
     def to_dict(self) -> dict[str, str]:
-        """Each option with its values as text."""
         return {
             name: (".." if isinstance(one, Between) else ",").join(map(written, one))
             for name, one in self.options.items()
@@ -207,17 +198,12 @@ def written(value: Value) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def _short(value: Value) -> Value:
-    return float(f"{value:.3g}") if isinstance(value, float) else value
-
-
 def _differences(one: Any, other: Any) -> dict[str, Value]:
     before = asdict(one)
     return {name: value for name, value in asdict(other).items() if value != before[name]}
 
 
 def _read_range(name: str, text: str, kind: str) -> Values:
-    """``64,128`` or ``1..3``."""
     low, dots, high = text.partition("..")
     if not dots:
         values: Sequence[str] = [value.strip() for value in text.split(",") if value.strip()]
