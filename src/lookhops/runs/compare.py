@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from lookhops.core.tables import Table
 from lookhops.core.words import NONE, counted, memory, number, signed
 from lookhops.graphs import Graphs
 from lookhops.learners import Model
-from lookhops.runs.executor import Local, run_plan
+from lookhops.runs.executor import train_here
 from lookhops.runs.fair import Contest, Grid, named_protocol
-from lookhops.runs.plan import Cell, Entry, parse_models
+from lookhops.runs.plan import Entry, parse_models
 from lookhops.runs.results import CellResult, shared_seeds
 from lookhops.runs.statistics import (
     Cost,
@@ -45,8 +45,8 @@ class Comparison:
     Args:
         dataset: What the graphs are called.
         finished: All finished runs, each model under its own name.
-        scores: The main metric of each compared model on each split that all share (``seeds``),
-            shares in per cent, best mean first.
+        cells: The compared models, best mean first, with the splits that all share (``seeds``).
+        scores: Their main metric on each of these, shares in per cent.
         pairs: All pairs of models: paired differences, intervals, tests.
         ranks: Mean rank of each model over the splits.
         groups: Models that do not differ significantly, as neighbours in the order of ranks.
@@ -56,6 +56,7 @@ class Comparison:
 
     dataset: str
     finished: Sequence[CellResult]
+    cells: Mapping[str, CellResult]
     scores: Mapping[str, list[float]]
     seeds: tuple[int, ...]
     pairs: list[Pair]
@@ -63,12 +64,6 @@ class Comparison:
     groups: list[list[str]]
     about: Mapping[str, Any] = field(default_factory=dict)
     quick: bool = False
-
-    @cached_property
-    def cells(self) -> dict[str, CellResult]:
-        """The models that are compared, best mean first, with the splits that they share."""
-        found = {cell.model: cell for cell in self.finished}
-        return {name: found[name].of_seeds(self.seeds) for name in self.scores}
 
     @property
     def best(self) -> CellResult:
@@ -258,12 +253,7 @@ def compare(
         how = replace(how, seeds=splits.protocol.seeds)
     plan = draw_splits(graphs, task_of(graphs), how, splits)
     contest = Contest.of(graphs, models, plan, grid, name)
-
-    def train(cells: Sequence[Cell]) -> None:
-        done = run_plan(cells, store, Local(device), on_event=on_event)
-        if done.failures:
-            raise LookHopsError(done.failures[0])
-
+    train = partial(train_here, store=store, device=device, on_event=on_event)
     return comparison(graphs.name, contest.run(train, store), contest.about())
 
 
@@ -284,12 +274,15 @@ def comparison(
     seeds = shared_seeds(cells)
     if not seeds:
         raise LookHopsError("The models have no finished split in common yet.")
-    scores = {cell.model: list(cell.of_seeds(seeds).scores().values()) for cell in cells}
-    higher = cells[0].main.higher_is_better
+    shared = {cell.model: cell.of_seeds(seeds) for cell in cells}
+    scores = {name: list(cell.scores().values()) for name, cell in shared.items()}
+    higher, test_to_train = cells[0].main.higher_is_better, shared[cells[0].model].test_to_train
     scores = {name: scores[name] for name in by_mean(scores, higher)}
-    test_to_train = cells[0].of_seeds(seeds).test_to_train
     pairs = compare_pairs(scores, test_to_train, higher) if len(seeds) > 1 else []
     ranks = mean_ranks(scores, higher)
     groups = cliques(sorted(ranks, key=ranks.__getitem__), pairs) if pairs else []
+    ordered = {name: shared[name] for name in scores}
     every = cells if finished is None else finished
-    return Comparison(dataset, every, scores, seeds, pairs, ranks, groups, about or {}, quick)
+    return Comparison(
+        dataset, every, ordered, scores, seeds, pairs, ranks, groups, about or {}, quick
+    )

@@ -175,6 +175,15 @@ def run_plan(
     return plan
 
 
+def train_here(
+    cells: Sequence[Cell], store: Store, device: str, on_event: OnEvent, advice: str = ""
+) -> None:
+    """:func:`run_plan` on this machine, where the first failure is an error."""
+    done = run_plan(cells, store, Local(device), on_event=on_event)
+    if done.failures:
+        raise LookHopsError(done.failures[0] + advice)
+
+
 class _Task(NamedTuple):
     """Seeds of a cell that are being trained since a moment."""
 

@@ -132,18 +132,25 @@ class Contest:
             learner_of(next(iter(each.values())).model).check(graphs, task)
         return cls(graphs, plan, rows, grid or {}, name, said)
 
-    def run(self, train: Callable[[Sequence[Cell]], None], store: Store) -> list[CellResult]:
-        """Train what the store lacks and give the finished runs of each row."""
+    def run(
+        self,
+        train: Callable[[Sequence[Cell]], None],
+        store: Store,
+        chosen: Mapping[str, Mapping[int, str]] | None = None,
+    ) -> list[CellResult]:
+        """Train what the store lacks and give the finished runs of each row.
 
-        seeds = self.plan.protocol.seeds
+        ``chosen`` has rows whose model on each split, by its seed, is chosen already.
+        """
+        chosen, seeds = {**(chosen or {})}, self.plan.protocol.seeds
         tried = {
             row: [self._cell(name, entry, seeds, members=1) for name, entry in variants.items()]
             for row, variants in self.rows.items()
-            if len(variants) > 1
+            if len(variants) > 1 and row not in chosen
         }
         if tried:
             train([cell for cells in tried.values() for cell in cells])
-        chosen = {row: _choose(store.collect(cells), len(cells)) for row, cells in tried.items()}
+        chosen |= {row: _choose(store.collect(cells), len(cells)) for row, cells in tried.items()}
         cells = {row: self._chosen_cells(row, chosen.get(row)) for row in self.rows}
         train([cell for of_row in cells.values() for cell in of_row])
         found = [self._result(row, store.collect(of_row)) for row, of_row in cells.items()]

@@ -78,10 +78,10 @@ def makes_links(model: GraphNetwork) -> bool:
     return any(getattr(pool, "makes_links", False) for pool in model.pools)
 
 
-def keeps_shapes(model: GraphNetwork, room: Capacity, members: int) -> bool:
+def keeps_shapes(model: GraphNetwork, capacity: Capacity, members: int) -> bool:
     """Whether the shapes of a step of the network do not depend on the data."""
     fixed = all(getattr(pool, "fixed_shapes", True) for pool in model.pools)
-    return fixed and (not makes_links(model) or room.extent(members, 1) is not None)
+    return fixed and (not makes_links(model) or capacity.extent(members, 1) is not None)
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ class GraphSizes:
         edges = edge_ptr.diff().cpu().numpy()
         return cls(nodes, edges, entries, model.edge_channels > 0, makes_links(model))
 
-    def room(self, plan: np.ndarray) -> Capacity:
+    def needs(self, plan: np.ndarray) -> Capacity:
         """The capacity that a plan needs, shape (members, batches, size), -1 for no graph."""
         if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
             pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
-            found = [astuple(self.room(piece)) for piece in pieces]
+            found = [astuple(self.needs(piece)) for piece in pieces]
             return Capacity(*(max(each) for each in zip(*found, strict=True)))
 
         def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
@@ -176,7 +176,7 @@ class GraphSizes:
             squares=most(self._squares[plan], (0, 2)) if self.links else 0,
         )
 
-    def likely_room(self, members: int, size: int) -> Capacity:
+    def likely(self, members: int, size: int) -> Capacity:
         """What shuffled batches seldom outgrow: four standard deviations above the mean."""
 
         def above(values: np.ndarray, count: int) -> int:

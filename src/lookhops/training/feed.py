@@ -16,7 +16,6 @@ from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
-from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity
 from lookhops.training.inputs import Gatherer, WholeGatherer
@@ -43,10 +42,10 @@ class Feed:
         #: Known neighbourhoods of each graph, shape (members, graphs), in main memory, or none.
         self.entries = whole.counts
 
-    def batch(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> GraphBatch:
+    def batch(self, index: Tensor, capacity: Capacity, dtype: torch.dtype) -> GraphBatch:
         """A batch of each member, as :class:`~lookhops.training.inputs.Gatherer` makes it."""
-        batch = self.gatherer(index, room, dtype, self.scales)
-        return replace(batch, whole=self.whole(index, room.entries))
+        batch = self.gatherer(index, capacity, dtype, self.scales)
+        return replace(batch, whole=self.whole(index, capacity.entries))
 
     def reserve(self, plan: Tensor) -> bool:
         """Reserve memory for the graphs of a plan; whether steps run over other memory now."""
@@ -103,7 +102,7 @@ class Streamed(Feed):
         self.windows, self.model, self.preprocessing = windows, model, preprocessing
         self.entries = None if entries is None else entries.numpy()
         self.first_entries = None if entries is None else [first_entries(row) for row in entries]
-        self.longest = max(fitted.num_neighbourhoods for fitted in preprocessing)
+        self.vocabularies = [fitted.num_neighbourhoods for fitted in preprocessing]
         self.stream = torch.cuda.Stream() if windows.device.type == "cuda" else None
         self.left: deque[Tensor] = deque()
         self.coming: deque[Future[_Round]] = deque()
@@ -226,21 +225,18 @@ class Streamed(Feed):
         """The features of a window's whole graphs, those of ``part``, by name."""
         if self.entries is None and not self.preprocessing[0].num_totals:
             return {}
-        found: dict[str, list[Tensor]] = {}
-        graphs, start = torch.arange(len(window.number), device=window.number.device), 0
-        for member, batches in enumerate(part):
-            chosen = batches[batches >= 0]
-            whole = self.windows.whole(gather(window.graphs, graphs[start : start + len(chosen)]))
-            start += len(chosen)
-            columns = self.preprocessing[member].columns(whole)
-            if columns.rows is not None and self.first_entries is not None:
-                found.setdefault("indices", []).append(columns.rows.indices + member * self.longest)
-                found.setdefault("lengths", []).append(columns.rows.offsets.diff())
-                first = self.first_entries[member][chosen].to(graphs.device)
-                found.setdefault("first_entry", []).append(first)
-            if columns.totals is not None:
-                found.setdefault("totals", []).append(columns.totals)
-        joined = {name: torch.cat(each) for name, each in found.items()}
-        if "lengths" in joined:
-            joined["offsets"] = to_offsets(joined.pop("lengths"))
-        return joined
+        chosen = [batches[batches >= 0] for batches in part]
+        numbers = torch.arange(len(window.number), device=window.number.device)
+        columns = [
+            fitted.columns(self.windows.whole(gather(window.graphs, index)))
+            for fitted, index in zip(
+                self.preprocessing, numbers.split([*map(len, chosen)]), strict=True
+            )
+        ]
+        made = WholeGatherer.of(columns, self.vocabularies)
+        tables = {"totals": made.totals, "indices": made.indices, "offsets": made.offsets}
+        if made.indices is not None and self.first_entries is not None:
+            pairs = zip(self.first_entries, chosen, strict=True)
+            first = torch.cat([entries[index] for entries, index in pairs])
+            tables["first_entry"] = first.to(numbers.device)
+        return {name: table for name, table in tables.items() if table is not None}

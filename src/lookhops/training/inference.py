@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
-from lookhops.nn import GraphBatch, GraphNetwork
+from lookhops.nn import GraphNetwork
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes
 from lookhops.training.device import limited_threads
 from lookhops.training.inputs import Gatherer, MemberInputs, WholeGatherer
@@ -44,7 +44,7 @@ class Ensemble:
 
     Args:
         networks: The networks, on one device.
-        preprocessing: What was fitted on a training part.
+        preprocessing: What was fitted on the training part of each.
         encoding: The columns that they read.
     """
 
@@ -58,46 +58,46 @@ class Ensemble:
         self.preprocessing, self.encoding = list(preprocessing), encoding
 
     @torch.inference_mode()
-    def outputs(self, whole: PreparedGraphs) -> list[Tensor]:
+    def outputs(self, prepared: PreparedGraphs) -> list[Tensor]:
         """What each network gives for each graph, shape (g, outputs), in main memory.
 
-        ``whole`` are the graphs, on the networks' device, with their features of whole graphs.
+        ``prepared`` are the graphs, on the networks' device, with their features of whole graphs.
         """
-        first = self.networks[0]
-        if not len(whole.graphs):
+        first, graphs = self.networks[0], prepared.graphs
+        if not len(graphs):
             return [torch.zeros(0, first.out_channels) for _ in self.networks]
-        if whole.graphs.device.type == "cuda" and stackable(first):
-            return list(self.stacked_outputs(whole).cpu().unbind(0))
-        number = torch.arange(len(whole.graphs), device=whole.graphs.device)
-        inputs = self._inputs(whole)
-        whole_graphs = {id(own): own.gather_whole.every(number) for own in inputs}
-        totals = self._readouts(whole, self.networks, inputs)
-        networks = zip(self.networks, totals, inputs, strict=True)
+        if graphs.device.type == "cuda" and stackable(first):
+            return list(self.stacked_outputs(prepared).cpu().unbind(0))
+        inputs = self._inputs(prepared)
+        number = torch.arange(len(graphs), device=graphs.device)
+        features = {id(one): one.gather_whole.every(number) for one in inputs}
+        totals = self._readouts(prepared, self.networks, inputs)
         return [
-            network.answer(total, whole_graphs[id(own)]).cpu() for network, total, own in networks
+            network.answer(total, features[id(one)]).cpu()
+            for network, total, one in zip(self.networks, totals, inputs, strict=True)
         ]
 
     @torch.inference_mode()
-    def readout(self, whole: PreparedGraphs) -> Tensor:
+    def readout(self, prepared: PreparedGraphs) -> Tensor:
         """The summed readouts of the first network's layers, shape (g, d), in main memory.
 
         A network without a convolution has none: d is 0.
         """
         first = self.networks[0]
-        if not first.convs or not len(whole.graphs):
-            return torch.zeros(len(whole.graphs), first.readout_channels)
-        total = self._readouts(whole, [first], self._inputs(whole))[0]
+        if not first.convs or not len(prepared.graphs):
+            return torch.zeros(len(prepared.graphs), first.readout_channels)
+        total = self._readouts(prepared, [first], self._inputs(prepared))[0]
         assert total is not None
         return total.cpu()
 
-    def _inputs(self, whole: PreparedGraphs) -> list[MemberInputs]:
+    def _inputs(self, prepared: PreparedGraphs) -> list[MemberInputs]:
         different = {id(fitted): fitted for fitted in self.preprocessing}
-        inputs = {key: MemberInputs(whole, self.encoding, f) for key, f in different.items()}
+        inputs = {key: MemberInputs(prepared, self.encoding, f) for key, f in different.items()}
         return [inputs[id(fitted)] for fitted in self.preprocessing]
 
     def _readouts(
         self,
-        whole: PreparedGraphs,
+        prepared: PreparedGraphs,
         networks: Sequence[GraphNetwork],
         inputs: Sequence[MemberInputs],
     ) -> list[Tensor | None]:
@@ -105,68 +105,60 @@ class Ensemble:
         if not networks[0].convs:
             return [None] * len(networks)
 
-        def batch(index: Tensor) -> list[Tensor]:
-            with torch.inference_mode():
-                return list(_totals(networks, inputs, gather(whole.graphs, index)))
+        @torch.inference_mode()
+        def totals(index: Tensor) -> list[Tensor]:
+            graphs, batch, found = gather(prepared.graphs, index), None, []
+            for network, one in zip(networks, inputs, strict=False):
+                if batch is None or one.are_scaled:  # else members read the same batch
+                    batch = one.bare_batch(network, graphs)
+                found.append(cast(Tensor, network.look(batch)[1]))
+            return found
 
-        _ = whole.graphs.is_undirected  # found out once, not by every thread
-        found = list(side_by_side(batch, _batches(whole.graphs, networks[0].architecture.hidden)))
-        return [torch.cat(each) for each in zip(*found, strict=True)]
-
-    @cached_property
-    def _stack(self) -> dict[str, Tensor]:
-        each = [dict(network.named_parameters()) for network in self.networks]
-        return {key: padded_stack([own[key].detach() for own in each]) for key in each[0]}
+        _ = prepared.graphs.is_undirected  # found out once, not by every thread
+        batches = _batches(prepared.graphs, networks[0].architecture.hidden)
+        return [torch.cat(each) for each in zip(*side_by_side(totals, batches), strict=True)]
 
     @torch.no_grad()
-    def stacked_outputs(self, whole: PreparedGraphs) -> Tensor:
+    def stacked_outputs(self, prepared: PreparedGraphs) -> Tensor:
         """As :meth:`outputs`, by one stack, on the graphs' device: (networks, g, outputs).
 
         The layers take a leading axis (:func:`~lookhops.training.stacked.stackable`).
         """
-        model, graphs, members = self.networks[0], whole.graphs, len(self.preprocessing)
+        model, graphs, members = self.networks[0], prepared.graphs, len(self.preprocessing)
         dtype = next(model.parameters()).dtype
         nodes = graphs.nodes_per_graph.cpu().numpy()
         batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), GPU_GRAPHS)
         gatherer = Gatherer(graphs, self.encoding, model)
         gather_whole = WholeGatherer.of(
-            [own.columns(whole) for own in self.preprocessing],
-            [own.num_neighbourhoods for own in self.preprocessing],
+            [fitted.columns(prepared) for fitted in self.preprocessing],
+            [fitted.num_neighbourhoods for fitted in self.preprocessing],
         )
         like = torch.empty(0, dtype=dtype, device=graphs.device)
-        scales = Scales.stack([own.scales for own in self.preprocessing], like)
+        scales = Scales.stack([fitted.scales for fitted in self.preprocessing], like)
         sizes = GraphSizes.of(model, nodes, graphs.edge_ptr, gather_whole.counts)
         plan = np.broadcast_to(batches, (members, *batches.shape))
-        room = Capacity(0, 0).grown(sizes.room(plan))
+        capacity = Capacity(0, 0).grown(sizes.needs(plan))
         order = torch.from_numpy(batches).to(graphs.device)
         shape = members, len(graphs) + 1, model.out_channels  # one place more, for padding
-        found = torch.empty(shape, dtype=dtype, device=graphs.device)
+        outputs = torch.empty(shape, dtype=dtype, device=graphs.device)
 
         def step(number: Tensor) -> None:
             index = order.index_select(0, number)
             each = index.expand(members, -1)
-            batch = gatherer(each, room, dtype, scales)
-            batch = replace(batch, whole=gather_whole(each, room.entries))
-            output = functional_call(model, self._stack, (batch,))
-            place = torch.where(index[0] >= 0, index[0], len(graphs))
-            found.index_copy_(1, place, output.to(dtype))
+            batch = gatherer(each, capacity, dtype, scales)
+            batch = replace(batch, whole=gather_whole(each, capacity.entries))
+            output = functional_call(model, self._weights, (batch,))
+            row = torch.where(index[0] >= 0, index[0], len(graphs))
+            outputs.index_copy_(1, row, output.to(dtype))
 
-        fixed = keeps_shapes(model, room, members) and len(batches) > 2
+        fixed = keeps_shapes(model, capacity, members) and len(batches) > 2
         Recorder(None, torch.zeros(1, device=graphs.device), fixed).run("", step, len(batches))
-        return found[:, :-1]
+        return outputs[:, :-1]
 
-
-def _totals(
-    networks: Sequence[GraphNetwork], inputs: Sequence[MemberInputs], graphs: Graphs
-) -> Iterator[Tensor]:
-    """What each network reads of a batch: the same, but for the scale of its numbers."""
-    batch: GraphBatch | None = None
-    for network, own in zip(networks, inputs, strict=False):
-        if batch is None or own.are_scaled:
-            batch = own.bare_batch(network, graphs)
-        total = network.look(batch)[1]
-        assert total is not None
-        yield total
+    @cached_property
+    def _weights(self) -> dict[str, Tensor]:
+        each = [dict(network.named_parameters()) for network in self.networks]
+        return {key: padded_stack([one[key].detach() for one in each]) for key in each[0]}
 
 
 def _batches(graphs: Graphs, channels: int) -> list[Tensor]:

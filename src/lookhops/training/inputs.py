@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,6 @@ class WholeGatherer:
         first_entry: Number of that entry among all of its member's, shape (rows).
         number: Number of each graph in the whole set, shape (rows), where it is not the row's.
         stride: Rows of each member, 0 for a window.
-        counts: Entries of each graph, shape (members, graphs), in main memory.
     """
 
     totals: Tensor | None = None
@@ -130,7 +130,13 @@ class WholeGatherer:
     first_entry: Tensor | None = None
     number: Tensor | None = None
     stride: int = 0
-    counts: np.ndarray | None = None
+
+    @cached_property
+    def counts(self) -> np.ndarray | None:
+        """Entries of each graph, shape (members, graphs), in main memory."""
+        if self.offsets is None:
+            return None
+        return self.offsets.diff().view(-1, self.stride).cpu().numpy()
 
     @classmethod
     def of(cls, members: Sequence[GraphColumns], sizes: Sequence[int]) -> WholeGatherer:
@@ -143,21 +149,18 @@ class WholeGatherer:
         rows = [member.rows for member in members if member.rows is not None]
         if not rows:
             return cls(totals, stride=stride)
-        longest = max(sizes)
-        counts = [one.offsets.diff() for one in rows]
         return cls(
             totals,
-            torch.cat([one.indices + i * longest for i, one in enumerate(rows)]),
-            to_offsets(torch.cat(counts)),
-            torch.cat([one.offsets[:-1] for one in rows]),
+            torch.cat([member.indices + i * max(sizes) for i, member in enumerate(rows)]),
+            to_offsets(torch.cat([member.offsets.diff() for member in rows])),
+            torch.cat([member.offsets[:-1] for member in rows]),
             stride=len(rows[0]),
-            counts=torch.stack(counts).cpu().numpy(),
         )
 
     def one(self, index: Tensor) -> WholeInputs:
         """Those of the graphs at ``index``, shape (size), of a stack of one member."""
-        room = 0 if self.counts is None else int(self.counts[0, index.cpu().numpy()].sum())
-        made = self(index[None], room)
+        entries = 0 if self.counts is None else int(self.counts[0, index.cpu().numpy()].sum())
+        made = self(index[None], entries)
         totals = None if made.totals is None else made.totals[0]
         return replace(made, number=made.number[0], totals=totals)
 
@@ -165,30 +168,29 @@ class WholeGatherer:
         """:meth:`one` of all graphs in their order, of which nothing has to be gathered."""
         if self.indices is None or self.offsets is None:
             return WholeInputs(number, self.totals)
-        place = torch.arange(self.indices.numel(), device=self.indices.device)
+        entry = torch.arange(self.indices.numel(), device=self.indices.device)
         row = segment_of(self.offsets, self.indices.numel())
-        return WholeInputs(number, self.totals, self.indices, self.offsets, row, place)
+        return WholeInputs(number, self.totals, self.indices, self.offsets, row, entry)
 
-    def __call__(self, index: Tensor, room: int) -> WholeInputs:
+    def __call__(self, index: Tensor, entries: int) -> WholeInputs:
         """Those of each member's graphs, shape (members, size), -1 for no graph.
 
-        ``room`` is the number of entries to make room for.
+        ``entries`` is how many there may be.
         """
         graph = index.clamp(min=0)
-        own = graph + self.stride * torch.arange(len(graph), device=graph.device)[:, None]
+        table_row = graph + self.stride * torch.arange(len(graph), device=graph.device)[:, None]
         number = graph if self.number is None else self.number[graph]
-        totals = None if self.totals is None else self.totals[own]
+        totals = None if self.totals is None else self.totals[table_row]
         if self.indices is None or self.offsets is None or self.first_entry is None:
             return WholeInputs(number, totals)
-        own = own.flatten()
-        first = self.offsets[own]
-        count = torch.where(index.flatten() >= 0, self.offsets[own + 1] - first, 0)
+        table_row = table_row.flatten()
+        first = self.offsets[table_row]
+        count = torch.where(index.flatten() >= 0, self.offsets[table_row + 1] - first, 0)
         offsets = torch.cat((count.new_zeros(1), count.cumsum(0)))
-        entry = torch.arange(room, device=index.device)
+        entry = torch.arange(entries, device=index.device)
         row = torch.searchsorted(offsets[1:], entry, right=True).clamp(max=count.numel() - 1)
-        there = entry < offsets[-1]
-        old = torch.where(there, first[row] + entry - offsets[row], 0)
-        place = old - (first - self.first_entry[own])[row]
+        old = torch.where(entry < offsets[-1], first[row] + entry - offsets[row], 0)
+        place = old - (first - self.first_entry[table_row])[row]
         return WholeInputs(number, totals, self.indices[old], offsets, row, place)
 
 
@@ -213,66 +215,66 @@ class Gatherer:
         model: GraphNetwork,
         first_node: Tensor | None = None,
     ) -> None:
-        self.graphs = graphs
-        self.encoding = encoding
-        self.uses_edges = model.uses_edges
-        self.tells_edges = model.edge_channels > 0
-        #: Whether links between nodes get room for all that there could be: steps over such batches
-        #: can be recorded, which only pays on a GPU.
-        self.room_for_links = makes_links(model) and graphs.device.type == "cuda"
+        self.graphs, self.encoding = graphs, encoding
+        self.uses_edges, self.reads_edges = model.uses_edges, model.edge_channels > 0
+        #: Whether links are laid out for all pairs of nodes: steps over such batches can be
+        #: recorded, which only pays on a GPU.
+        self.lays_out_links = makes_links(model) and graphs.device.type == "cuda"
         self.undirected = graphs.is_undirected
         self.symmetric = model.uses_edges and graphs.is_symmetric
         ends = graphs.node_ptr.long(), graphs.row_ptr.long()
         self.tables = Tables(*ends, graphs.source, first_node)
 
     def __call__(
-        self, index: Tensor, room: Capacity, dtype: torch.dtype, scales: Scales
+        self, index: Tensor, capacity: Capacity, dtype: torch.dtype, scales: Scales
     ) -> GraphBatch:
         """A batch with one batch for each member.
 
         Args:
             index: Graphs of each member's batch, shape (members, size), -1 for no graph.
-            room: Shapes to fill.
+            capacity: Shapes to fill.
             dtype: Type of the features.
             scales: The members' scales of numbers.
         """
         members, size = index.shape
-        made = lay_out(index, self.tables, room.nodes, room.edges)
+        made = lay_out(index, self.tables, capacity.nodes, capacity.edges)
         weight = None
         if self.uses_edges:
             weight = self.encoding.edge_weight(self.graphs, made.edge, dtype)
         symmetric = self.undirected if weight is None else self.symmetric
         x = self.encoding.encode_nodes(self.graphs, made.node, dtype, scales.nodes)
+        edges = None
+        if self.reads_edges:
+            edges = self._edges(made.pattern, made.edge, members, capacity, dtype, scales.edges)
         return GraphBatch(
-            x=x.view(members, room.nodes, -1),
+            x=x.view(members, capacity.nodes, -1),
             adjacency=Adjacency(made.pattern, weight, symmetric=symmetric),
             graph=made.graph,
             num_graphs=members * size,
             alive=made.alive,
             segments=made.segments,
             place=made.place,
-            edges=self._edge_inputs(made.pattern, made.edge, members, room, dtype, scales.edges),
-            largest=room.largest,
-            extent=room.extent(members, members * size) if self.room_for_links else None,
+            edges=edges,
+            largest=capacity.largest,
+            extent=capacity.extent(members, members * size) if self.lays_out_links else None,
         )
 
-    def _edge_inputs(
+    def _edges(
         self,
         pattern: Pattern,
         old: Tensor,
         members: int,
-        room: Capacity,
+        capacity: Capacity,
         dtype: torch.dtype,
         scale: Scale | None,
-    ) -> EdgeInputs | None:
+    ) -> EdgeInputs:
         """The features of the edges, of which ``old`` are the numbers, a slice for each member."""
-        if not self.tells_edges:
-            return None
-        first = pattern.row_ptr[:: room.nodes][:members].long()  # edge of each member
-        slot = torch.arange(room.own_edges, device=old.device)
+        size = capacity.own_edges
+        first = pattern.row_ptr[:: capacity.nodes][:members].long()  # edge of each member
+        slot = torch.arange(size, device=old.device)
         edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
         columns = self.encoding.encode_edges(self.graphs, old[edge].flatten(), dtype, scale)
-        member = pattern.row.long() // room.nodes
-        place = torch.arange(old.numel(), device=old.device) - first[member]
-        place = member * room.own_edges + place.clamp(max=room.own_edges - 1)
-        return EdgeInputs(columns.view(members, room.own_edges, -1), place, self.symmetric)
+        member = pattern.row.long() // capacity.nodes
+        position = torch.arange(old.numel(), device=old.device) - first[member]
+        position = member * size + position.clamp(max=size - 1)
+        return EdgeInputs(columns.view(members, size, -1), position, self.symmetric)

@@ -51,8 +51,8 @@ class MemberWeights:
     Args:
         models: Each member's network with its initial weights.
         names: What a state calls each member.
-        vocabularies: How many neighbourhoods each member knows.
-        begin: Makes the optimiser of these parameters, which are those of these members.
+        vocabularies: How many neighbourhoods each member's vocabulary has.
+        begin: Makes the optimiser of these parameters of these members.
     """
 
     now: dict[str, Tensor]
@@ -96,13 +96,12 @@ class MemberWeights:
         """The kept weights of each member, in main memory."""
         host = {key: value.cpu() for key, value in self.kept.items()}
         present = {
-            member: {key: self._own(member, key, value[i]) for key, value in host.items()}
+            member: {k: self._without_padding(member, k, value[i]) for k, value in host.items()}
             for i, member in enumerate(self.members)
         }
-        everybody = self.retired | present
-        return [everybody[member] for member in range(len(self.names))]
+        return [weights for _, weights in sorted((self.retired | present).items())]
 
-    def _own(self, member: int, key: str, value: Tensor) -> Tensor:
+    def _without_padding(self, member: int, key: str, value: Tensor) -> Tensor:
         """A member's slice of a stack, without what pads its table of neighbourhoods."""
         return value[: self.vocabularies[member]] if key.endswith(TABLE) else value
 
@@ -119,19 +118,18 @@ class MemberWeights:
             for key, value in values.items():
                 shared = value.dim() == 0  # Adam's count of steps
                 for i, member in enumerate(self.members):
-                    own = value if shared else self._own(member, key, value[i])
-                    own = own.detach().cpu().clone()
-                    state[f"{self.names[member]}.{part}.{key}"] = own
+                    mine = value if shared else self._without_padding(member, key, value[i])
+                    state[f"{self.names[member]}.{part}.{key}"] = mine.detach().cpu().clone()
         for member, weights in self.retired.items():
             state |= {f"{self.names[member]}.kept.{key}": v for key, v in weights.items()}
         return state
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         check_state(state, self.names)
-        everybody = range(len(self.names))
-        self.members = [m for m in everybody if entries(state, self.names[m], "now")]
-        gone = [member for member in everybody if member not in self.members]
-        self.retired = {member: entries(state, self.names[member], "kept") for member in gone}
+        names = dict(enumerate(self.names))
+        self.members = [member for member, name in names.items() if entries(state, name, "now")]
+        gone = names.keys() - self.members
+        self.retired = {member: entries(state, names[member], "kept") for member in sorted(gone)}
         self._load(state)
 
     def _load(self, state: Mapping[str, Tensor]) -> None:
@@ -140,14 +138,11 @@ class MemberWeights:
             return self.stacked([entries(state, self.names[m], what) for m in self.members])
 
         self._fill(stacked("now"), stacked("kept"))
-        own = {moment: stacked(f"adam-{moment}") for moment in MOMENTS}
+        step, *others = (stacked(f"adam-{moment}") for moment in MOMENTS)
         for key, value in self.now.items():
-            if key in own["step"]:
-                self.optimizer.state[value] = {
-                    "step": own["step"][key][0].float(),
-                    "exp_avg": own["exp_avg"][key],
-                    "exp_avg_sq": own["exp_avg_sq"][key],
-                }
+            if key in step:
+                averages = {m: each[key] for m, each in zip(MOMENTS[1:], others, strict=True)}
+                self.optimizer.state[value] = {"step": step[key][0].float(), **averages}
 
 
 def padded_stack(values: Sequence[Tensor]) -> Tensor:

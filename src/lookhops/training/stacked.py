@@ -153,7 +153,7 @@ class StackedEngine(Engine):
     def _needs(self, plan: Tensor, feed: Feed | None = None) -> Capacity:
         """What the batches of a plan need, by default those of the present feed."""
         entries = (feed or self.feed).entries
-        return replace(self.sizes, entries=entries).room(plan.numpy())
+        return replace(self.sizes, entries=entries).needs(plan.numpy())
 
     def _reserve(self, plan: Tensor, needed: Capacity | None = None) -> None:
         """See that every batch of a plan fits; if not, grow the capacity and record again."""
@@ -162,7 +162,7 @@ class StackedEngine(Engine):
             usual = self.capacity
             if self.protocol.batch_nodes is None:
                 sizes = replace(self.sizes, entries=self.feed.entries)
-                likely = sizes.likely_room(len(self.members), self.protocol.batch_size)
+                likely = sizes.likely(len(self.members), self.protocol.batch_size)
                 usual = usual.grown(likely)
             self.capacity = usual.grown(needed)
             self.recorder.forget(self._recordable)

@@ -6,17 +6,17 @@ import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, SearchOptions, parse_split
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs
-from lookhops.runs.executor import Local, run_plan
-from lookhops.runs.plan import Cell, canonical
-from lookhops.runs.results import CellResult
+from lookhops.runs.executor import train_here
+from lookhops.runs.fair import Contest
+from lookhops.runs.plan import Entry, canonical
 from lookhops.runs.store import Store
 from lookhops.runs.tune.record import SearchRecord
 from lookhops.runs.tune.search import Judge, Search, StudyFile, best, finished
@@ -120,26 +120,15 @@ def test_outer(
         ``tuned`` and ``recommended``, the main metric of the test part of each outer split, and
         ``test_to_train``, test graphs over training graphs.
     """
-    seeds_of: dict[str, list[int]] = {}
-    for seed, candidate in chosen.items():
-        seeds_of.setdefault(candidate.name, []).append(seed)
-    cells = [Cell(graphs, "network", RECOMMENDED, plan.protocol, plan)]
-    for name, seeds in seeds_of.items():
-        entry = chosen[seeds[0]].entry
-        protocol = replace(entry.protocol(plan.protocol), seeds=tuple(seeds))
-        cells.append(Cell(graphs, name, entry.model, protocol, plan))
+    rows = {"recommended": {"network": Entry(RECOMMENDED)}}
+    rows["tuned"] = {candidate.name: candidate.entry for candidate in chosen.values()}
+    names = {seed: candidate.name for seed, candidate in chosen.items()}
+    again = "; the same command tries again."
     with Store(store) as opened:
-        done = run_plan(cells, opened, Local(device), on_event=on_event)
-        if done.failures:
-            raise LookHopsError(f"{done.failures[0]}; the same command tries again.")
-        recommended, *tuned = opened.collect(cells)
-
-    def scores(cells: Sequence[CellResult]) -> tuple[float, ...]:
-        each = {seed: score for cell in cells for seed, score in cell.scores().items()}
-        return tuple(each[seed] / recommended.main.scale for seed in plan.protocol.seeds)
-
-    return {
-        "tuned": scores(tuned),
-        "recommended": scores([recommended]),
-        "test_to_train": recommended.test_to_train,
+        train = partial(train_here, store=opened, device=device, on_event=on_event, advice=again)
+        cells = Contest(graphs, plan, rows).run(train, opened, {"tuned": names})
+    scores = {
+        cell.model: tuple(score / cell.main.scale for score in cell.scores().values())
+        for cell in cells
     }
+    return {**scores, "test_to_train": cells[0].test_to_train}
