@@ -21,9 +21,9 @@ import torch
 
 from lookhops.core.options import Protocol
 from lookhops.core.words import duration
-from lookhops.runs.tune.outer import inner_splits
 from lookhops.runs.tune.search import Judge, Search, StudyFile
 from lookhops.runs.tune.space import Space
+from lookhops.runs.tune.tuning import inner_splits, record_search
 from lookhops.sources.loading import load
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
@@ -92,7 +92,7 @@ def main() -> None:
         start = clock(device)
         search.run(given.trials, time.monotonic() + given.time_limit)
         stacked = clock(device) - start
-        record = search.record(SEED)
+        record = record_search(search, SEED)
     networks = sum(len(one.scores) for one in record.tried)
     print(
         f"\n{graphs.name}, {device}: {len(record.tried)} configurations ({networks} networks, "

@@ -15,7 +15,7 @@ SPACE = ("--space", "hidden=4/layers=1/conv=licheb/pool=none/fingerprint=none/k=
 @pytest.fixture(autouse=True)
 def small_recommended(monkeypatch):
     """These tests need not wait for the training of a large network."""
-    monkeypatch.setattr("lookhops.runs.tune.outer.RECOMMENDED", Architecture(hidden=8, layers=1))
+    monkeypatch.setattr("lookhops.runs.tune.tuning.RECOMMENDED", Architecture(hidden=8, layers=1))
 
 
 def test_what_is_printed(lookhops, tmp_path):

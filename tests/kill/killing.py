@@ -32,7 +32,7 @@ from lookhops.core.errors import LookHopsError  # noqa: E402
 from lookhops.models.folder import CONFIG, PREDICTIONS, load_model  # noqa: E402
 from lookhops.runs.results import Results  # noqa: E402
 from lookhops.runs.store import Store  # noqa: E402
-from lookhops.runs.tune.record import read_tuning  # noqa: E402
+from lookhops.runs.tune.tuning import read_tuning  # noqa: E402
 from lookhops.tasks import metrics  # noqa: E402
 
 # What takes long and changes no file: Typer makes the objects of all commands anew for every call,

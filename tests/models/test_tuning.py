@@ -14,7 +14,7 @@ from lookhops.models.folder import load_model
 from lookhops.models.tuning import tune_into
 from lookhops.report.build import report_on
 from lookhops.runs.plan import parse_entry
-from lookhops.runs.tune.record import SearchRecord, Tried, Tuning, read_tuning
+from lookhops.runs.tune.tuning import SearchRecord, Tried, Tuning, read_tuning
 from lookhops.training import train
 
 pytest.importorskip("optuna")
@@ -27,7 +27,7 @@ OPTIONS = SearchOptions(trials=3, inner=2, stack=2, space=SMALL)
 def small_recommended():
     """These tests need not wait for the training of a large network."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lookhops.runs.tune.outer.RECOMMENDED", Architecture(hidden=8, layers=1))
+        patch.setattr("lookhops.runs.tune.tuning.RECOMMENDED", Architecture(hidden=8, layers=1))
         yield
 
 

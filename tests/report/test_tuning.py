@@ -7,7 +7,7 @@ import pytest
 from lookhops.core.words import NONE
 from lookhops.report.page import Chart, Folded, render
 from lookhops.report.sections.training import best_table, tuning_section, tuning_tile
-from lookhops.runs.tune.record import SearchRecord, Tried, Tuning
+from lookhops.runs.tune.tuning import SearchRecord, Tried, Tuning
 
 FIRST = Tried("recommended", {"k": 2}, (0.7, 0.8), 0.75, 50, 2.0)
 PRUNED = Tried("recommended/k=1", {"k": 1}, (0.6,), None, 20, 1.0)

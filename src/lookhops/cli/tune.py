@@ -28,7 +28,7 @@ from lookhops.core.words import counted, duration
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-    from lookhops.runs.tune.record import Tuning
+    from lookhops.runs.tune.tuning import Tuning
     from lookhops.sources.splits import SplitPlan
     from lookhops.training.runs import Event
 

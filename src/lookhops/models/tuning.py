@@ -17,10 +17,9 @@ from lookhops.models.saving import UNKNOWN, Provenance
 from lookhops.models.training import train_into
 from lookhops.runs.record import Machine
 from lookhops.runs.state import difference, settings_of
-from lookhops.runs.tune.outer import search_outer, test_outer
-from lookhops.runs.tune.record import TUNING, Tuning, importance
 from lookhops.runs.tune.search import Judge
 from lookhops.runs.tune.space import Candidate, Space
+from lookhops.runs.tune.tuning import TUNING, Tuning, importance, search_outer, test_outer
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device

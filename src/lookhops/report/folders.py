@@ -28,7 +28,7 @@ from lookhops.models.folder import (
     task_in,
 )
 from lookhops.report.sections.data import check_information
-from lookhops.runs.tune.record import Tuning, read_tuning
+from lookhops.runs.tune.tuning import Tuning, read_tuning
 from lookhops.tasks import Metric, Task
 from lookhops.tasks.answers import TestAnswers
 from lookhops.tasks.task import Head

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lookhops.core.options import Protocol
-from lookhops.runs.tune.outer import inner_splits
+from lookhops.runs.tune.tuning import inner_splits
 from lookhops.sources.loading import load
 from lookhops.sources.splits import SplitPlan
 

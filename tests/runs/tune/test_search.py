@@ -7,9 +7,9 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
-from lookhops.runs.tune.outer import inner_splits
 from lookhops.runs.tune.search import Judge, Search, StudyFile, finished, is_complete
 from lookhops.runs.tune.space import Space
+from lookhops.runs.tune.tuning import inner_splits, record_search
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.runs import Run
@@ -70,7 +70,7 @@ def test_stacks_of_one_shape_the_recommended_model_first(make):
     for trial in finished(search.study):
         judged = len(trial.user_attrs["scores"])
         assert judged == (3 if is_complete(trial) else judged % 3)
-    record = search.record(11)
+    record = record_search(search, 11)
     best = record.chosen
     assert best.value == max(t.value for t in finished(search.study) if is_complete(t))
     assert best.value >= finished(search.study)[0].value

@@ -26,7 +26,7 @@ from lookhops.core.tables import Table
 from lookhops.core.words import agreeing, between, counted, duration, p_said, signed
 from lookhops.report.folders import History, ModelFolder
 from lookhops.report.page import Block, Chart, Folded, Note, Section, Tile
-from lookhops.runs.tune.record import SearchRecord, Tuning
+from lookhops.runs.tune.tuning import SearchRecord, Tuning
 from lookhops.tasks import TASKS
 
 #: How many of the best configurations are listed.

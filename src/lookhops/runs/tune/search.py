@@ -24,7 +24,6 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
-from lookhops.runs.tune.record import SearchRecord, Tried
 from lookhops.runs.tune.space import Space
 from lookhops.sources.splits import Split
 from lookhops.tasks import Metric, Task
@@ -281,15 +280,6 @@ class Search:
             tried = finished(self.study)
             self.file.add(tried[done:])
             tell(len(tried) - done, tried)
-
-    def record(self, seed: int) -> SearchRecord:
-        trials, tried = finished(self.study), []
-        for trial in trials:
-            scores, epochs, seconds = (trial.user_attrs[key] for key in (SCORES, EPOCHS, SECONDS))
-            name = self.space.candidate(trial.params).name
-            value = trial.value if is_complete(trial) else None
-            tried.append(Tried(name, dict(trial.params), tuple(scores), value, epochs, seconds))
-        return SearchRecord(seed, tuple(tried), trials.index(best(trials, self.judge.task.main)))
 
     def _ask(self, count: int, done: int) -> list[Trial]:
         """Draw trials of one shape; the very first is the recommended model."""
