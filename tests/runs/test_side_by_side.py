@@ -30,16 +30,17 @@ class Work(SideBySide):
     def __init__(self, during=lambda seed: None, *, busy=1, worth=0.0, on_epoch=lambda epoch: None):
         self.others, self.here, self.during, self.busy = {}, [], during, busy
         stacks = [[Run(seed, SPLIT)] for seed in (1, 2, 3, 4)]
-        super().__init__(stacks, self.train_here, self.begin_there, on_epoch, worth)
+        super().__init__(None, stacks, None, on_epoch, SimpleNamespace(are_started=True))
+        self.worth = worth
 
-    def train_here(self, stack):
+    def train(self, stack):
         self.here.append(stack[0].seed)
         self.after_epoch(epoch())
         self.during(stack[0].seed)
         self.after_epoch(epoch())
         return stack
 
-    def begin_there(self, stack):
+    def begin(self, stack):
         task = self.others[stack[0].seed] = Future()
         if len(self.others) <= self.busy:
             task.set_running_or_notify_cancel()

@@ -5,7 +5,7 @@ A training on a GPU, or one that takes several cores, stays in this process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
@@ -31,23 +31,24 @@ class SideBySide:
     it are trained, and those after it do not count.
 
     Args:
+        trainer: Trains a stack.
         stacks: The runs that are trained together.
-        train: Trains a stack in this process.
-        begin: Begins to train a stack in another process.
-        on_epoch: Called after each epoch, whoever trained it, one at a time.
-        worth: Seconds of training ahead that are worth asking the others.
+        resume, on_epoch: As for :func:`~lookhops.training.train`; ``on_epoch`` is called by one at
+            a time, whoever trained the epoch.
+        helpers: The other processes.
     """
 
     def __init__(
         self,
+        trainer: Trainer,
         stacks: Sequence[list[Run]],
-        train: Callable[[list[Run]], list[Run]],
-        begin: Callable[[list[Run]], Future[list[Run]]],
+        resume: Resume | None,
         on_epoch: OnEpoch,
-        worth: float = WORTH,
+        helpers: Processes,
     ) -> None:
-        self.stacks, self.train, self.begin = stacks, train, begin
-        self.on_epoch, self.worth = on_epoch, worth
+        self.trainer, self.stacks, self.resume = trainer, stacks, resume
+        self.on_epoch, self.helpers = on_epoch, helpers
+        self.worth = 0.0 if helpers.are_started else WORTH
         #: The stacks that were begun, here or elsewhere, by their numbers.
         self.tasks: dict[int, Future[list[Run]]] = {}
         self._here, self._lock = 0, Lock()
@@ -91,6 +92,22 @@ class SideBySide:
             return self.tasks[number].result()
         except CannotStart:
             return self.train(self.stacks[number])
+
+    def train(self, stack: list[Run]) -> list[Run]:
+        """Train a stack in this process."""
+        return self.trainer.train(stack, self.resume, self.after_epoch)
+
+    def begin(self, stack: list[Run]) -> Future[list[Run]]:
+        """Begin to train a stack in another process."""
+
+        def listen(sent: list[Run], ask: Ask) -> None:
+            runs = [replace(b, split=a.split) for a, b in zip(stack, sent, strict=True)]
+            self.receive(Epoch(runs, self.trainer.protocol, partial(ask, "state")))
+
+        graphs = self.trainer.graphs
+        bare = replace(self.trainer, graphs=None)  # type: ignore[arg-type]  # which are sent once
+        earlier = self.resume(stack) if self.resume else None
+        return self.helpers.call(_train_stack, graphs, bare, stack, earlier, listen=listen)
 
     def _raise_errors(self) -> None:
         """Raise what ended others; a loss that is not finite only ends the stacks after it."""
@@ -150,22 +167,7 @@ def beside(helpers: Processes) -> Execute:
         # Where a training takes several cores, others would not be the same to the last bit.
         if len(stacks) < 2 or not plain or trainer.threads > 1 or not trainer.workers.alone:
             return in_turn(trainer, stacks, resume, on_epoch)
-        bare = replace(trainer, graphs=None)  # type: ignore[arg-type]  # which are sent once
-
-        def begin(stack: list[Run]) -> Future[list[Run]]:
-            def listen(sent: list[Run], ask: Ask) -> None:
-                runs = [replace(b, split=a.split) for a, b in zip(stack, sent, strict=True)]
-                side.receive(Epoch(runs, trainer.protocol, partial(ask, "state")))
-
-            earlier = resume(stack) if resume else None
-            return helpers.call(_train_stack, trainer.graphs, bare, stack, earlier, listen=listen)
-
-        def train(stack: list[Run]) -> list[Run]:
-            return trainer.train(stack, resume, side.after_epoch)
-
-        worth = 0.0 if helpers.are_started else WORTH
-        side = SideBySide(stacks, train, begin, on_epoch, worth)
-        return side.run()
+        return SideBySide(trainer, stacks, resume, on_epoch, helpers).run()
 
     return execute
 

@@ -107,14 +107,14 @@ class Capacity:
     def holds(self, needed: Capacity) -> bool:
         """Whether a batch fits, with one node more, which padding edges join."""
         pairs = zip(astuple(self)[1:], astuple(needed)[1:], strict=True)
-        return self.nodes > needed.nodes and all(own >= other for own, other in pairs)
+        return self.nodes > needed.nodes and all(here >= other for here, other in pairs)
 
     def grown(self, needed: Capacity) -> Capacity:
         """The next capacity that holds both."""
         steps = (NODE_STEP, EDGE_STEP, EDGE_STEP, EDGE_STEP, 1, EDGE_STEP)
         wanted = astuple(replace(needed, nodes=needed.nodes + 1))
         most = map(max, astuple(self), wanted)
-        return Capacity(*(-(-own // step) * step for own, step in zip(most, steps, strict=True)))
+        return Capacity(*(-(-size // step) * step for size, step in zip(most, steps, strict=True)))
 
     def extent(self, members: int, graphs: int) -> Extent | None:
         """How large so many graphs of all members can be; none where links find no room."""

@@ -202,11 +202,11 @@ class Engine(ABC):
         rates = [self.rates[member] for member in members]
         first, values = rates[0], list(parameters)
         options: dict[str, Any] = {"fused": True, "capturable": self.device.type == "cuda"}
-        if all(own == first for own in rates):
+        if set(rates) == {first}:
             self.model.dropout = first.dropout
             return Adam(values, lr=first.learning_rate, weight_decay=first.weight_decay, **options)
-        shares = [own.dropout for own in rates]
-        self.model.dropout = torch.tensor(shares, dtype=torch.float64, device=self.device)
+        dropout = [rate.dropout for rate in rates]
+        self.model.dropout = torch.tensor(dropout, dtype=torch.float64, device=self.device)
         return MemberAdam(values, rates, **options)
 
 
@@ -248,14 +248,14 @@ class EagerEngine(Engine):
 
     def _loss(self, index: Tensor, key: Tensor) -> Tensor:
         """The training loss of a batch; of several workers, this one's part of it."""
-        own = self.workers.share(index)
-        counts = len(own) > 0
+        share = self.workers.share(index)
+        counts = len(share) > 0
         if not counts:  # a batch with fewer graphs than workers: its gradient is zero here
-            own = index[:1]
-        batch, target = self.inputs.batch(self.model, own), self.target[own.to(self.device)]
+            share = index[:1]
+        batch, target = self.inputs.batch(self.model, share), self.target[share.to(self.device)]
         output, added = self.forward(batch, {}, key)
         alone = self.workers.alone
-        real = None if alone else torch.full((len(own),), counts, device=self.device)
+        real = None if alone else torch.full((len(share),), counts, device=self.device)
         return self.loss(output, target, self.fitted, added, real)[0]
 
     def validate(self) -> tuple[Tensor, Tensor]:
@@ -312,9 +312,9 @@ class EagerEngine(Engine):
         kept = entries(state, self.name, "kept")
         self.model.load_state_dict(entries(state, self.name, "now") or kept)
         self.kept = {key: value.to(self.device) for key, value in kept.items()}
-        own = {moment: entries(state, self.name, f"adam-{moment}") for moment in MOMENTS}
+        adam = {moment: entries(state, self.name, f"adam-{moment}") for moment in MOMENTS}
         for key, value in self.model.named_parameters():
-            if key in own["step"]:
+            if key in adam["step"]:
                 self.optimizer.state[value] = {
-                    moment: values[key].to(self.device) for moment, values in own.items()
+                    moment: values[key].to(self.device) for moment, values in adam.items()
                 }

@@ -175,8 +175,8 @@ class MemberAdam(Adam):
         self, parameters: Iterable[Tensor], rates: Sequence[Rates], **options: Any
     ) -> None:
         super().__init__(parameters, lr=1.0, **options)
-        self.learning = self._rates(*(own.learning_rate for own in rates))
-        self.decay = self._rates(*(own.weight_decay for own in rates))
+        self.learning = self._rates(*(rate.learning_rate for rate in rates))
+        self.decay = self._rates(*(rate.weight_decay for rate in rates))
 
     def step_of_pytorch(self, closure: Callable[[], Any] | None) -> None:
         assert closure is None

@@ -47,18 +47,19 @@ class StackedEngine(Engine):
         else:
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
-            self.columns = [own.columns(self.whole) for own in self.preprocessing]
+            self.columns = [fitted.columns(self.whole) for fitted in self.preprocessing]
         self.sizes = GraphSizes.of(self.model, self.nodes.numpy(), graphs.edge_ptr)
-        sizes = [own.num_neighbourhoods for own in self.preprocessing]
-        self.stack = MemberWeights(models, self.names, sizes, self.begin)
+        #: Neighbourhoods of each member's vocabulary.
+        self.vocabularies = [fitted.num_neighbourhoods for fitted in self.preprocessing]
+        self.stack = MemberWeights(models, self.names, self.vocabularies, self.begin)
         self._fill()
 
     def _feed(self, members: Sequence[int]) -> Feed:
         preprocessing = [self.preprocessing[member] for member in members]
         like = torch.empty(0, dtype=self.dtype, device=self.device)
-        scales = Scales.stack([own.scales for own in preprocessing], like)
+        scales = Scales.stack([fitted.scales for fitted in preprocessing], like)
         if self.windows is None:
-            sizes = [own.num_neighbourhoods for own in preprocessing]
+            sizes = [self.vocabularies[member] for member in members]
             whole = WholeGatherer.of([self.columns[member] for member in members], sizes)
             return Feed(self.gatherer, whole, scales)
         entries = None if self.entries is None else self.entries[list(members)]
@@ -86,9 +87,9 @@ class StackedEngine(Engine):
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
         parts = [self.batches(getattr(self.splits[member], part)) for member in members]
-        return self._own_share(plan_of(parts, self.protocol))
+        return self._share(plan_of(parts, self.protocol))
 
-    def _own_share(self, plan: Tensor) -> Tensor:
+    def _share(self, plan: Tensor) -> Tensor:
         """This worker's share of every batch; all workers' are of one size."""
         lacking = -plan.shape[-1] % self.workers.count
         return self.workers.share(torch.nn.functional.pad(plan, (0, lacking), value=-1))
@@ -206,7 +207,7 @@ class StackedEngine(Engine):
     def _plan_ahead(self, number: int) -> None:
         orders = [shuffled(self.splits[m].train, self.seeds[m], number) for m in self.members]
         plan = plan_of([self.batches(order) for order in orders], self.protocol)
-        plan = self._own_share(plan)
+        plan = self._share(plan)
         self.ahead = number, plan, self._needs(plan)
 
     def _added(self, sums: Tensor) -> Tensor:
@@ -225,8 +226,8 @@ class StackedEngine(Engine):
         outputs = self.val_outputs.cpu()
         most = max(len(split.val) for split in self.splits)
         found = outputs.new_zeros(len(self.seeds), most, outputs.shape[-1])
-        for member, own, plan in zip(self.members, outputs, self.plans["val"], strict=True):
-            real = self._of_all("val", member, own[plan >= 0])
+        for member, output, plan in zip(self.members, outputs, self.plans["val"], strict=True):
+            real = self._of_all("val", member, output[plan >= 0])
             found[member, : len(real)] = real
         return found
 
@@ -253,10 +254,10 @@ class StackedEngine(Engine):
         if self.workers.alone:
             return outputs
         lengths = [len(batch) for batch in self.batches(getattr(self.splits[member], part))]
-        places = torch.arange(sum(lengths)).split(lengths)
-        own = self._own_share(plan_of([places], self.protocol))
+        numbers = torch.arange(sum(lengths)).split(lengths)
+        share = self._share(plan_of([numbers], self.protocol))
         found = outputs.new_zeros(sum(lengths), outputs.shape[1])
-        found[own[own >= 0]] = outputs
+        found[share[share >= 0]] = outputs
         found = found.to(self.device)
         self.workers.add(found)
         return found.cpu()

@@ -38,11 +38,11 @@ class Unseen:
     ) -> None:
         self.task, self.sizes = task, [len(target) for target in targets]
         self.target = pad_sequence([target.cpu() for target in targets], batch_first=True)
-        known = [one.cpu() for one in fitted if one is not None]
-        self.fitted = torch.stack(known).expand(FOLDS, -1, -1) if known else None
-        place = torch.arange(self.target.shape[1])
-        self.fold = place % FOLDS
-        real = place < torch.tensor(self.sizes)[:, None]
+        each = [one.cpu() for one in fitted if one is not None]
+        self.fitted = torch.stack(each).expand(FOLDS, -1, -1) if each else None
+        number = torch.arange(self.target.shape[1])
+        self.fold = number % FOLDS
+        real = number < torch.tensor(self.sizes)[:, None]
         self.others = real & (self.fold != torch.arange(FOLDS)[:, None, None])
         self.best = torch.full((FOLDS, len(targets)), torch.inf, dtype=torch.float64)
         self.outputs = self.best.new_zeros(*real.shape, task.out_channels)
@@ -67,7 +67,7 @@ class Unseen:
         """Each member's outputs, shapes (n, channels); none where no epoch was seen."""
         if not bool(self.best.isfinite().all()):
             return None
-        return [own[:size] for own, size in zip(self.outputs, self.sizes, strict=True)]
+        return [outputs[:n] for outputs, n in zip(self.outputs, self.sizes, strict=True)]
 
     def state(self) -> dict[str, Tensor]:
         return {BEST: self.best.clone(), OUTPUTS: self.outputs.clone()}

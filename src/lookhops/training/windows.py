@@ -70,16 +70,16 @@ class Windows:
         if self.architecture.fingerprint is None:
             return None
         bare = replace(self.architecture, totals=False)
-        bare_of = {own: replace(own, mean=None, factor=None) for own in dict.fromkeys(encodings)}
-        counts = {own: torch.empty(len(self.graphs), dtype=torch.int32) for own in bare_of}
+        plain = {one: replace(one, mean=None, factor=None) for one in dict.fromkeys(encodings)}
+        counts = {one: torch.empty(len(self.graphs), dtype=torch.int32) for one in plain}
         for first, after in graph_ranges(self.graphs, COUNT_AT_ONCE):
             block = _moved(slice_of(self.graphs, first, after), self.device)
             whole = PreparedGraphs.of(block, bare, self.encoding)
-            for own, encoding in bare_of.items():
+            for one, encoding in plain.items():
                 rows = encoding.columns(whole).rows
                 assert rows is not None
-                counts[own][first:after] = rows.offsets.diff()
-        return torch.stack([counts[own] for own in encodings])
+                counts[one][first:after] = rows.offsets.diff()
+        return torch.stack([counts[one] for one in encodings])
 
 
 def first_entries(counts: Tensor) -> Tensor:

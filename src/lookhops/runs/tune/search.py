@@ -340,10 +340,10 @@ class Search:
             epoch = len(active[0].history) if active else 0
             if rungs is None or epoch not in RUNGS or watched not in best_rows[0]:
                 return [False] * len(active)
-            known = [by_rates[run.rates] for run in active if run.rates is not None]
-            scores = {t: row[watched] for t, row in zip(known, best_rows, strict=True)}
+            going = [by_rates[run.rates] for run in active if run.rates is not None]
+            scores = {t: row[watched] for t, row in zip(going, best_rows, strict=True)}
             behind = rungs.behind(epoch, scores)
-            return [trial in behind for trial in known]
+            return [trial in behind for trial in going]
 
         splits = {seed: self.splits[seed] for seed in seeds}
         return self.judge.judge(candidates[0].shape, rates, splits, prune)
