@@ -7,20 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookhops.cli.shared.parameters import AUTO, Json, Plugins, Training, with_options
-from lookhops.cli.shared.printing import (
+from lookhops.cli.shared.printing import err, out, print_json, print_line, print_table
+from lookhops.cli.shared.reading import Reading, Source, Splitting
+from lookhops.cli.shared.running import Left, Runner, Running, run_plan, tell_remarks
+from lookhops.cli.shared.writing import (
     ReportFile,
     check_folder,
     check_picture,
     command_line,
-    err,
-    out,
-    print_json,
-    print_line,
-    print_table,
     write_page,
 )
-from lookhops.cli.shared.reading import Reading, Source, Splitting, tell_remarks
-from lookhops.cli.shared.running import Left, Runner, Running, run_plan
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import changing
 

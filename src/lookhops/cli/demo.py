@@ -14,8 +14,9 @@ from rich.table import Table
 
 from lookhops.cli.explain import shared, with_pictures
 from lookhops.cli.shared.parameters import with_options
-from lookhops.cli.shared.printing import command_line, grid, out, print_line, write_page
+from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.running import epoch_display
+from lookhops.cli.shared.writing import command_line, write_page
 from lookhops.core.files import write_json
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol, parse_seeds
 from lookhops.core.words import MINUS, NONE, between, counted, duration

@@ -10,17 +10,9 @@ import typer
 from rich.markup import escape
 
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
-from lookhops.cli.shared.printing import (
-    check_page,
-    command_line,
-    grid,
-    out,
-    panel,
-    print_json,
-    warn,
-    write_page,
-)
+from lookhops.cli.shared.printing import grid, out, panel, print_json, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, load, warnings_as_lines
+from lookhops.cli.shared.writing import check_page, command_line, write_page
 from lookhops.core.words import agreeing, counted
 
 if TYPE_CHECKING:

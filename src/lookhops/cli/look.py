@@ -9,20 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from lookhops.cli.shared.parameters import Json, with_options
-from lookhops.cli.shared.printing import (
-    ReportFile,
-    bar,
-    check_picture,
-    command_line,
-    err,
-    grid,
-    out,
-    print_json,
-    print_line,
-    write_page,
-)
+from lookhops.cli.shared.printing import bar, err, grid, out, print_json, print_line
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.running import progress_bar
+from lookhops.cli.shared.writing import ReportFile, check_picture, command_line, write_page
 from lookhops.core.words import agreeing, compact_percent, counted, plus_minus
 
 if TYPE_CHECKING:

@@ -11,19 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lookhops.cli.shared.parameters import Json, with_options
-from lookhops.cli.shared.printing import (
-    ReportFile,
-    check_folder,
-    command_line,
-    err,
-    out,
-    print_json,
-    print_line,
-    print_table,
-    write_page,
-)
+from lookhops.cli.shared.printing import err, out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import DataDir, warnings_as_lines
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
+from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import parse_seeds
 from lookhops.core.tables import Table

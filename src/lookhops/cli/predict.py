@@ -14,14 +14,8 @@ import typer
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading
-from lookhops.cli.shared.streaming import (
-    Streaming,
-    check_output,
-    compute,
-    growing,
-    opened,
-    work_through,
-)
+from lookhops.cli.shared.streaming import Streaming, compute, growing, opened, work_through
+from lookhops.cli.shared.writing import check_output
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import option
 from lookhops.core.words import agreeing, counted, visible

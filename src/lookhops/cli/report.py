@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
-from lookhops.cli.shared.printing import check_page, command_line, print_json, write_page
+from lookhops.cli.shared.printing import print_json
 from lookhops.cli.shared.reading import Reading
+from lookhops.cli.shared.writing import check_page, command_line, write_page
 from lookhops.core import reading as graph_reading
 
 

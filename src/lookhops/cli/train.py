@@ -12,26 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from lookhops.cli.shared.parameters import AUTO, Json, Network, Plugins, Training, with_options
-from lookhops.cli.shared.printing import (
-    ReportFile,
-    command_line,
-    err,
-    out,
-    print_json,
-    print_line,
-    print_saved,
-    warn,
-    write_page,
-)
-from lookhops.cli.shared.reading import (
-    Reading,
-    Source,
-    Splitting,
-    load,
-    tell_remarks,
-    warnings_as_lines,
-)
-from lookhops.cli.shared.running import epoch_display, stoppable
+from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
+from lookhops.cli.shared.reading import Reading, Source, Splitting, load, warnings_as_lines
+from lookhops.cli.shared.running import epoch_display, stoppable, tell_remarks
+from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol, option
 

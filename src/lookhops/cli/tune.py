@@ -10,19 +10,10 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 
 from lookhops.cli.shared.parameters import AUTO, Json, Plugins, Training, with_options
-from lookhops.cli.shared.printing import (
-    ReportFile,
-    command_line,
-    err,
-    grid,
-    out,
-    print_json,
-    print_line,
-    print_saved,
-    write_page,
-)
-from lookhops.cli.shared.reading import Reading, Source, Splitting, tell_remarks
-from lookhops.cli.shared.running import progress_bar, stoppable
+from lookhops.cli.shared.printing import err, grid, out, print_json, print_line
+from lookhops.cli.shared.reading import Reading, Source, Splitting
+from lookhops.cli.shared.running import progress_bar, stoppable, tell_remarks
+from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
 from lookhops.core.options import SearchOptions
 from lookhops.core.words import counted, duration
 

@@ -1,15 +1,11 @@
-"""How a command prints and writes: tables and panels on stdout, remarks on stderr, reports."""
+"""How a command prints: tables and panels on stdout, progress and remarks on stderr."""
 
 from __future__ import annotations
 
 import json
 import re
-import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -18,12 +14,8 @@ from rich.panel import Panel
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.core.words import CONTROL, visible
-
-if TYPE_CHECKING:
-    from lookhops.report.page import Report
 
 
 class PlainConsole(Console):
@@ -135,68 +127,3 @@ def panel(title: str, *parts: RenderableType) -> Panel:
     spaced = [line for part in inside for line in (Text(), part)][1:]
     above = shown if fits else None
     return Panel.fit(Group(*spaced), title=above, title_align="left", padding=(1, 2))
-
-
-# -------------------------------------------------------------------- writing
-
-
-def check_folder(path: Path) -> None:
-    """Say now, not after hours of training, that a folder cannot be written to."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        reason = "it is a file" if path.is_file() else error.strerror
-        raise LookHopsError(f"{path}: cannot be written ({reason}).") from error
-
-
-def check_picture(path: Path | None, kinds: tuple[str, ...]) -> None:
-    """Say before any work that a picture is of one of these kinds of files."""
-    if path is not None and path.suffix.lower() not in kinds:
-        raise LookHopsError(f"{path}: a picture ends in {', '.join(kinds)}.")
-
-
-def check_page(path: Path | None) -> Path | None:
-    """Say before any work that a report is an HTML file, in a folder that can be had."""
-    if path is None:
-        return None
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise LookHopsError(f"{path}: a report is an HTML page; give it a name that ends in .html.")
-    if path.is_dir():
-        raise LookHopsError(f"{path}: a folder; a report is written to a file.")
-    check_folder(path.parent)
-    return path
-
-
-#: The option that lets other commands end with a report.
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        help="Also write a report, an HTML page, to this file.",
-        show_default="none",
-        callback=check_page,
-    ),
-]
-
-
-def write_page(made: Report, path: Path, quiet: bool = False) -> None:
-    """Write a report and say where it is: on stderr where stdout is for JSON alone."""
-    from lookhops.report.page import write_report
-
-    write_report(made, path)
-    print_line(f"report: {path}", err if quiet else out)
-
-
-def print_saved(model: Path) -> None:
-    """Say where a model is, and what to type next."""
-    out.print(f"[dim]saved in[/] {escape(str(model))}", soft_wrap=True)
-    shown = escape(shlex.quote(str(model)))
-    out.print(f"[dim]next:[/] lookhops predict {shown} INPUT", soft_wrap=True)
-
-
-def command_line() -> str:
-    """The command that is running, as a user would type it to have the same from the start."""
-    words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
-    return shlex.join(["lookhops", *words])

@@ -300,10 +300,4 @@ def _without_split(source: str, graphs: Graphs, reading: GraphReader, split: str
     return graphs
 
 
-def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
-    """Warn of parts with few graphs of a class, before the training begins."""
-    for remark in plan.remarks(graphs):
-        warn(remark)
-
-
 Splitting = Annotated[SplitSource, "Splits that are not drawn"]

@@ -28,9 +28,11 @@ from lookhops.core.options import option
 from lookhops.core.words import agreeing, counted
 
 if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
     from lookhops.runs.executor import Executor
     from lookhops.runs.plan import Cell
     from lookhops.runs.store import Store
+    from lookhops.sources.splits import SplitPlan
     from lookhops.training import Protocol
     from lookhops.training.runs import Epoch, Event, Run
 
@@ -45,6 +47,12 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
     parts = (TextColumn("{task.description}"), BarColumn(bar_width=20), *columns)
     hidden = not err.is_terminal
     return Progress(*parts, TimeElapsedColumn(), console=err, transient=True, disable=hidden)
+
+
+def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
+    """Warn of parts with few graphs of a class, before the training begins."""
+    for remark in plan.remarks(graphs):
+        warn(remark)
 
 
 @contextmanager

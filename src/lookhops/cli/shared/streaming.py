@@ -211,21 +211,6 @@ def _display() -> Iterator[Callable[[int, float | None], None]]:
         yield show
 
 
-def check_output(path: Path, kinds: tuple[str, ...], source: str) -> None:
-    """Refuse a file that is not written so, or that holds the input, before anything is read."""
-    if path.suffix.lower() not in kinds:
-        known = " or ".join(filter(None, kinds))
-        raise LookHopsError(f"{path}: is written as {known}; end its name so.")
-    is_input = False
-    with suppress(OSError, RuntimeError, ValueError):  # one of the two is no file
-        given = Path(source).expanduser()
-        tables = [file for name in ("edges", "nodes", "graphs") for file in given.glob(f"{name}.*")]
-        resolved = path.resolve()  # also through folders that are yet to be made
-        is_input = any(resolved.samefile(file) for file in (given, *tables))
-    if is_input:
-        raise LookHopsError(f"{path}: is the input itself; write to another file.")
-
-
 @contextmanager
 def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[RowFile]:
     """The file that answers go to; where it is interrupted, what was done is kept.
