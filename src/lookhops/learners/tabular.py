@@ -103,8 +103,8 @@ class RowLearner(Learner):
     """
 
     fitted: ClassVar[type[Fitted]] = FittedRows
-    #: What is fitted for a target on the training rows.
-    candidates: Candidates
+    #: What is fitted for a target on the training rows: :data:`Candidates`.
+    candidates: ClassVar[Any]
 
     @abstractmethod
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
