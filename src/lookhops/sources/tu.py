@@ -18,7 +18,7 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
-from lookhops.graphs.indexing import row_offsets, take
+from lookhops.graphs.indexing import row_offsets
 from lookhops.sources.tu_files import TuFiles, open_tu
 
 MOST_NODES = 50_000_000
@@ -51,22 +51,14 @@ def _read(files: TuFiles) -> Graphs:
     if "graph_attributes" not in files.parts:
         files.require("graph_labels")
     files.rows.update(node=len(indicator), edge=ends.shape[1], graph=len(sizes))
-    labels, label_values = files.labels("node_labels")
-    edge_labels, edge_label_values = files.labels("edge_labels")
     source, target = torch.from_numpy(ends)
     kept = (source != target).nonzero().flatten()
     return Graphs.from_edges(
         source[kept],
         target[kept],
         torch.from_numpy(sizes),
-        nodes=Features(
-            numbers=files.attributes("node_attributes"), labels=labels, label_values=label_values
-        ),
-        edges=Features(
-            numbers=take(files.attributes("edge_attributes"), kept),
-            labels=take(edge_labels, kept),
-            label_values=edge_label_values,
-        ),
+        nodes=files.features("node"),
+        edges=files.features("edge").take(kept),
         **files.targets(),
         columns=files.columns(),
         name=files.name,

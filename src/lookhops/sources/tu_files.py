@@ -17,11 +17,11 @@ from typing import IO, Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular
 from lookhops.core.words import counted
+from lookhops.graphs.features import Features
 from lookhops.graphs.targets import Target, pack_targets
 
 MOST_LABELS = 1_000_000  # that all columns of labels may span: each is a feature of its own
@@ -96,20 +96,25 @@ class TuFiles:
             raise LookHopsError(f"{where}, line {line}: {found}, but {counted(wanted, of)}.")
         return values
 
-    def attributes(self, part: str) -> Tensor | None:
-        """Attributes, where there are any."""
-        return torch.from_numpy(self.numbers(part)) if part in self.parts else None
+    def features(self, owner: str) -> Features:
+        """Attributes and labels of nodes or edges, labels counted from their smallest value.
 
-    def labels(self, part: str) -> tuple[Tensor | None, tuple[tuple[str, ...], ...]]:
-        """Labels, each column counted from its smallest value, and the values that it spans."""
-        if part not in self.parts:
-            return None, ()
-        values = self.numbers(part)
-        low = values.min(0)
-        spans = [range(a, b + 1) for a, b in zip(low.tolist(), values.max(0).tolist(), strict=True)]
-        if (most := sum(span.stop - span.start for span in spans)) > MOST_LABELS:
-            raise LookHopsError(f"{self.where(part)}: labels {most} apart are too far apart.")
-        return torch.from_numpy(values - low), tuple(tuple(map(str, span)) for span in spans)
+        What labels stand for are the values from the smallest to the largest.
+        """
+        numbers = labels = None
+        spans: list[range] = []
+        if f"{owner}_attributes" in self.parts:
+            numbers = torch.from_numpy(self.numbers(f"{owner}_attributes"))
+        if f"{owner}_labels" in self.parts:
+            values = self.numbers(f"{owner}_labels")
+            low, high = values.min(0), values.max(0)
+            spans = [range(a, b + 1) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+            if (most := sum(span.stop - span.start for span in spans)) > MOST_LABELS:
+                where = self.where(f"{owner}_labels")
+                raise LookHopsError(f"{where}: labels {most} apart are too far apart.")
+            labels = torch.from_numpy(values - low)
+        stand_for = tuple(tuple(map(str, span)) for span in spans)
+        return Features(numbers, labels=labels, label_values=stand_for)
 
     def targets(self) -> dict[str, Any]:
         """The classes of the graphs; of a set without, the numbers that it has of each graph."""
