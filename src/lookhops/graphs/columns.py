@@ -106,8 +106,8 @@ def _named(graphs: Graphs, names: str | Iterable[str]) -> list[str]:
                 "leave it out of features (--features)."
             )
         if column is None:
-            known = [one for one in columns if one not in IDS]
-            there = f"the columns are {listed(known)}" if known else "it has no columns"
+            possible = [one for one in columns if one not in IDS]
+            there = f"the columns are {listed(possible)}" if possible else "it has no columns"
             raise LookHopsError(
                 f"{graphs.name}: no column called {name!r} can be a feature; {there} (--features)."
             )
@@ -195,17 +195,17 @@ def _as_numbers(graphs: Graphs, name: str, cells: np.ndarray) -> Tensor:
 
 def _refused(graphs: Graphs, name: str, row: int, cell: Any, why: str) -> LookHopsError:
     """That a cell is not what a model reads there."""
-    known = graphs.columns.get("id")
+    ids = graphs.columns.get("id")
     return LookHopsError(
-        f"{graphs.name}, graph {row if known is None else known[row]}: {str(cell)!r} in the column "
+        f"{graphs.name}, graph {row if ids is None else ids[row]}: {str(cell)!r} in the column "
         f"{name!r} {why}; mend it, or leave it empty."
     )
 
 
-def _as_labels(cells: np.ndarray, known: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
+def _as_labels(cells: np.ndarray, values: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
     """Cells as the place of each among the values that there are, shape (g), and these values."""
-    numeric = all(as_number(value) is not None for value in known if value != BLANK)
-    yes_or_no = set(known) & {*_YES_OR_NO}
+    numeric = all(as_number(value) is not None for value in values if value != BLANK)
+    yes_or_no = set(values) & {*_YES_OR_NO}
     words = {number: word for word, number in _YES_OR_NO.items()}
 
     def text(cell: Any) -> str:

@@ -182,8 +182,8 @@ class Features:
         if self.numbers is not None:
             found |= zip(self.number_names, self.numbers.cpu().numpy().T, strict=True)
         if self.labels is not None:
-            known = (np.array(values, dtype=object) for values in self.label_values)
-            texts = map(operator.getitem, known, self.labels.cpu().numpy().T)
+            values_of_labels = (np.array(values, dtype=object) for values in self.label_values)
+            texts = map(operator.getitem, values_of_labels, self.labels.cpu().numpy().T)
             found |= zip(self.label_names, texts, strict=True)
         return found
 

@@ -57,23 +57,23 @@ def packed(tables: Tables) -> tuple[dict[str, Any], str | None, Callable[[int], 
     if not len(kept):
         raise LookHopsError(f"{tables.edges.origin}: there are no graphs in it.")
     label = Label.of(tables, graphs)
-    known = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
+    graph_columns = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
     if tables.graphs is not None:
         unused = {columns["graphs"]["graph_column"], "id", label.name if label else None}
-        known |= {
+        graph_columns |= {
             name: _plain(tables.graphs.frame[name].iloc[kept])
             for name in tables.graphs.names
             if name not in unused
         }
     if label is not None:
-        known[label.name] = label.cells(kept)
+        graph_columns[label.name] = label.cells(kept)
     fields = {
         "source": torch.from_numpy(source),
         "target": torch.from_numpy(target),
         "nodes_per_graph": torch.from_numpy(counts[kept]),
         "nodes": _features(tables, tables.nodes, columns["nodes"].values(), label, nodes.row),
         "edges": _features(tables, tables.edges, columns["edges"].values(), label, row),
-        "columns": known,
+        "columns": graph_columns,
         "node_ids": Texts.of(nodes.ids.astype(str).tolist()).take(nodes.id),
         "skipped": skipped,
     }

@@ -133,8 +133,8 @@ class Graphs:
     @property
     def ids(self) -> list[str]:
         """What each graph is called: its ``id`` column, else its number from 0."""
-        known = self.columns.get("id")
-        return [str(value) for value in (range(len(self)) if known is None else known)]
+        ids = self.columns.get("id")
+        return [str(value) for value in (range(len(self)) if ids is None else ids)]
 
     @cached_property
     def edge_ptr(self) -> Tensor:
@@ -242,9 +242,9 @@ class Graphs:
         Edges that went both ways still do: it is not found out again.
         """
         found = replace(self, **fields)
-        for known in ("is_undirected", "is_symmetric"):
-            if self.__dict__.get(known):
-                found.__dict__[known] = True
+        for name in ("is_undirected", "is_symmetric"):
+            if self.__dict__.get(name):
+                found.__dict__[name] = True
         return found
 
     def to(self, device: torch.device | str) -> Graphs:
@@ -294,7 +294,7 @@ class Graphs:
         nodes: Features = NO_FEATURES,
         edges: Features = NO_FEATURES,
         whole: Features = NO_FEATURES,
-        **rest: Any,
+        **fields: Any,
     ) -> Graphs:
         """Pack edges given in any order, nodes numbered through all graphs.
 
@@ -315,7 +315,7 @@ class Graphs:
             whole=whole.packed(),
             y=None if y is None else y.double() if y.is_floating_point() else y.long(),
             targets=tuple(targets),
-            **rest,
+            **fields,
         )
 
     def save(self, path: Path | str) -> None:
@@ -329,7 +329,7 @@ class Graphs:
 
     @classmethod
     def from_pyg(
-        cls, data: Iterable[Data] | Data, graph_features: Sequence[str] = (), **rest: Any
+        cls, data: Iterable[Data] | Data, graph_features: Sequence[str] = (), **fields: Any
     ) -> Graphs:
         """Pack a list of PyG ``Data``, a PyG dataset, or one ``Data``.
 
@@ -343,9 +343,9 @@ class Graphs:
             data: The graphs.
             graph_features: Fields that are features of whole graphs too: ``["temperature"]`` reads
                 ``data.temperature``, a number, a tensor of some, or a text.
-            rest: ``y``, ``name`` and other fields.
+            fields: ``y``, ``name`` and other fields.
         """
-        return cls.from_edges(**pyg.edges_of(data, graph_features, **rest))
+        return cls.from_edges(**pyg.edges_of(data, graph_features, **fields))
 
     def to_pyg(self) -> list[Data]:
         """A list of PyG ``Data``, edges ordered by source and then target as PyG orders them."""
@@ -359,7 +359,7 @@ class Graphs:
         node_features: Mapping[str, Sequence[str] | None] | Sequence[str] | None = None,
         edge_features: Sequence[str] | None = None,
         graph_features: Mapping[str, Sequence[str] | None] | Sequence[str] = (),
-        **rest: Any,
+        **fields: Any,
     ) -> Graphs:
         """Pack NetworkX graphs, or one; an undirected one gets both directions of each edge.
 
@@ -374,10 +374,10 @@ class Graphs:
                 numbers), so that a label means the same in every set.
             edge_features: The same for edges.
             graph_features: The same for ``graph.graph``; by default none.
-            rest: ``name`` and other fields.
+            fields: ``name`` and other fields.
         """
         features = node_features, edge_features, graph_features
-        return cls.from_edges(**networkx.edges_of(graphs, y, *features, **rest))
+        return cls.from_edges(**networkx.edges_of(graphs, y, *features, **fields))
 
     @classmethod
     def from_tables(

@@ -47,7 +47,7 @@ def edges_of(
     node_features: Vocabulary | Sequence[str] | None = None,
     edge_features: Vocabulary | Sequence[str] | None = None,
     graph_features: Vocabulary | Sequence[str] = (),
-    **rest: Any,
+    **fields: Any,
 ) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_networkx`."""
     graphs = _listed(graphs)
@@ -64,7 +64,7 @@ def edges_of(
                 sources.append(place[a])
                 targets.append(place[b])
                 edge_data.append((f"Graph {number}, edge {u!r} to {v!r}", data))
-    asked = _targets(graphs, y, rest.pop("class_names", None))
+    asked = _targets(graphs, y, fields.pop("class_names", None))
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
     refuse_empty(ends["nodes_per_graph"])
@@ -75,7 +75,7 @@ def edges_of(
         "edges": features_of("edge", edge_data, edge_features),
         "whole": features_of("graph", graph_data, graph_features),
     }
-    return {**ends, **features, **asked, "node_ids": names, **rest}
+    return {**ends, **features, **asked, "node_ids": names, **fields}
 
 
 def _listed(graphs: Any) -> list[nx.Graph]:
@@ -95,7 +95,7 @@ def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] |
     numbers: list[np.ndarray] = []
     number_names: list[Any] = []
     labels: dict[Any, Sequence[int]] = {}
-    known: list[Sequence[str]] = []
+    label_values: list[Sequence[str]] = []
     for name in names if places else ():
         _require(owner, name, places)
         values = [data[name] for _, data in places]
@@ -108,13 +108,13 @@ def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] |
             texts = sorted(set(values))
         if texts is not None:
             labels[name] = _codes(name, values, places, texts)
-            known.append(texts)
+            label_values.append(texts)
             continue
         rows = _numbers(name, values, places)
         size = rows.shape[1]
         if size > 1 and are_one_hot(torch.from_numpy(rows).float()):
             labels[name] = rows.argmax(1).tolist()
-            known += default_values([size])
+            label_values += default_values([size])
             continue
         numbers.append(rows)
         number_names += [name] if size == 1 else default_names(name, size)
@@ -123,7 +123,7 @@ def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] |
         tuple(map(str, number_names)),
         torch.tensor(list(labels.values())).t() if labels else None,
         tuple(map(str, labels)),
-        tuple(map(tuple, known)),
+        tuple(map(tuple, label_values)),
     )
 
 

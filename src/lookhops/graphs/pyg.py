@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def edges_of(
-    data: Iterable[Data] | Data, graph_features: Sequence[str] = (), **rest: Any
+    data: Iterable[Data] | Data, graph_features: Sequence[str] = (), **fields: Any
 ) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_pyg`."""
-    rest.setdefault("name", str(getattr(data, "name", "graphs")))
-    fields = Features()
+    fields.setdefault("name", str(getattr(data, "name", "graphs")))
+    named = Features()
     if graph_features:
         data = _listed(data)
-        fields = _fields(data, graph_features)
+        named = _fields(data, graph_features)
     nodes, edges, edge_index, x, edge_attr, edge_weight, u, y = _in_one_piece(data)
-    if "y" not in rest:
-        rest |= _targets(y, len(nodes))
+    if "y" not in fields:
+        fields |= _targets(y, len(nodes))
     node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
     local_size = spread(nodes, edge_ptr, edge_index.shape[1])
     _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
@@ -57,8 +57,8 @@ def edges_of(
         "nodes_per_graph": nodes,
         "nodes": Features.from_columns(x),
         "edges": edge_features,
-        "whole": beside(Features(u), fields),
-        **rest,
+        "whole": beside(Features(u), named),
+        **fields,
     }
 
 
@@ -196,10 +196,10 @@ def _targets(y: Any, count: int) -> dict[str, Any]:
     cells = [] if y is None else _cells(y, count)
     if not cells:
         return {"y": None}
-    known = [value for value in (cells[0] if len(cells) == 1 else ()) if value is not None]
-    if known and all(isinstance(value, int) for value in known):
-        if min(known) < 0:
-            number = cells[0].index(min(known))
+    filled = [value for value in (cells[0] if len(cells) == 1 else ()) if value is not None]
+    if filled and all(isinstance(value, int) for value in filled):
+        if min(filled) < 0:
+            number = cells[0].index(min(filled))
             raise LookHopsError(f"Graph {number}: y must be one class, a whole number from 0.")
         classes = torch.tensor([-1 if value is None else int(value) for value in cells[0]])
         return {"y": classes}

@@ -50,7 +50,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
     if graphs.node_ids is not None:
         for key, array in zip(_IDS, (graphs.node_ids.data, graphs.node_ids.ptr), strict=True):
             tensors[key] = torch.from_numpy(np.require(array, requirements=["C", "W"]))
-    rest = {
+    header = {
         "name": graphs.name,
         "featuriser": graphs.featuriser,
         "skipped": graphs.skipped,
@@ -61,7 +61,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
     }
     with replacing(path) as part:
         try:
-            metadata = {"format": FORMAT, "rest": (text := json.dumps(rest))}
+            metadata = {"format": FORMAT, "rest": (text := json.dumps(header))}
             metadata[CHECKSUM] = checksum(tensors, text)
             save_file(tensors, part, metadata=metadata)
         except SafetensorError as error:

@@ -266,9 +266,9 @@ def _is_number(column: pd.Series, name: str, reading: Reading) -> bool:
     different = column.iloc[: 100 * FEW_NUMBERS].unique()  # most columns show it in the first rows
     if len(different) <= FEW_NUMBERS + 1:
         different = column.unique()
-    known = pd.Series(different).dropna().to_numpy(dtype=np.float64)
-    whole = np.isfinite(known) & (known == np.round(known))
-    return len(known) > FEW_NUMBERS or not whole.all()
+    filled = pd.Series(different).dropna().to_numpy(dtype=np.float64)
+    whole = np.isfinite(filled) & (filled == np.round(filled))
+    return len(filled) > FEW_NUMBERS or not whole.all()
 
 
 def _numbers(table: Table, name: str) -> np.ndarray:
@@ -299,18 +299,18 @@ def _categories(table: Table, name: str, chosen: bool) -> tuple[np.ndarray, tupl
     if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
         raise _NoCategories("dates")
     try:
-        codes, known = pd.factorize(column)
+        codes, different = pd.factorize(column)
     except TypeError as error:
         raise _NoCategories("lists") from error
-    if len(known) and all(isinstance(value, date | time | timedelta) for value in known):
+    if len(different) and all(isinstance(value, date | time | timedelta) for value in different):
         raise _NoCategories("dates")
     if types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
-        values = np.asarray(known, dtype=np.float64)
+        values = np.asarray(different, dtype=np.float64)
         whole = bool(np.all(values == np.round(values)))
         texts = [str(int(value)) if whole else str(value) for value in values]
         order = np.argsort(values)
     else:
-        texts = [str(value) for value in known]
+        texts = [str(value) for value in different]
         if not chosen:
             _check_texts(table, name, codes, texts)
         order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
@@ -322,11 +322,11 @@ def _categories(table: Table, name: str, chosen: bool) -> tuple[np.ndarray, tupl
 
 def _check_texts(table: Table, name: str, codes: np.ndarray, texts: list[str]) -> None:
     """Refuse texts that are no categories, and a column of numbers in which a few are text."""
-    known = codes[codes >= 0]
-    if len(known) and are_dates(texts):
+    filled = codes[codes >= 0]
+    if len(filled) and are_dates(texts):
         raise _NoCategories("dates")
     is_number = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna()
-    numbers = is_number.to_numpy()[known]
+    numbers = is_number.to_numpy()[filled]
     if not numbers.all():
         row = int(np.flatnonzero(codes >= 0)[numbers.argmin()])
         first = f"{table.place(row)}: {texts[codes[row]]!r} in the column {name!r}"

@@ -25,9 +25,9 @@ def numbered(columns: Sequence[pd.Series | None]) -> tuple[list[np.ndarray | Non
     given = [column for column in columns if column is not None]
     if not all(pd.api.types.is_integer_dtype(column) for column in given):
         given = [column.astype(str) for column in given]
-    codes, known = pd.factorize(pd.concat(given, ignore_index=True))
+    codes, ids = pd.factorize(pd.concat(given, ignore_index=True))
     parts = iter(np.split(codes, np.cumsum([len(column) for column in given])[:-1]))
-    return [None if column is None else next(parts) for column in columns], pd.Index(known)
+    return [None if column is None else next(parts) for column in columns], pd.Index(ids)
 
 
 @dataclass(frozen=True)

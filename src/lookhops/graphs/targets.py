@@ -129,27 +129,27 @@ def read_target(
     if kind not in KINDS:
         raise LookHopsError(f"{name}: a target is one of {', '.join(KINDS)}, not {kind!r}.")
     cells = [value.strip() if isinstance(value, str) else value for value in values]
-    known = [i for i, cell in enumerate(cells) if not is_blank(cell)]
-    if not known:
+    filled = [i for i, cell in enumerate(cells) if not is_blank(cell)]
+    if not filled:
         raise LookHopsError(f"{name}: no graph has a value; choose another column.")
     found = np.full(len(cells), np.nan)
-    numbers = [as_number(cells[i]) for i in known]
+    numbers = [as_number(cells[i]) for i in filled]
     what, fits = NUMBERS.get(kind, NUMBERS["numbers"])
-    for i, number in zip(known, numbers, strict=True):
+    for i, number in zip(filled, numbers, strict=True):
         if kind in NUMBERS if number is None else not fits(number):
             raise LookHopsError(
                 f"{place(i)}: {str(cells[i])!r} of {name!r} is not {what}; mend it, or leave it "
                 "blank."
             )
     if kind == "auto" and classes is None:
-        kind = _kind_of(name, {i: cells[i] for i in known}, numbers, place)
+        kind = _kind_of(name, {i: cells[i] for i in filled}, numbers, place)
     if kind in NUMBERS:
-        found[known] = np.array(numbers, dtype=float)
+        found[filled] = np.array(numbers, dtype=float)
         return Target(name, kind=kind), found
-    texts = _class_texts([cells[i] for i in known], [None] if classes else numbers)
+    texts = _class_texts([cells[i] for i in filled], [None] if classes else numbers)
     order = tuple(classes or _found_classes(name, texts))
     number_of = {text: number for number, text in enumerate(order)}
-    for i, text in zip(known, texts, strict=True):
+    for i, text in zip(filled, texts, strict=True):
         if text not in number_of:
             raise LookHopsError(
                 f"{place(i)}: {text!r} of {name!r} is not a class; the classes are "
@@ -241,8 +241,8 @@ def class_names_of(values: Iterable[Any], names: Sequence[str] | None) -> list[A
     cells = []
     for value in values:
         if type(value) is int and not 0 <= value < len(names):
-            known = counted(len(names), "name")
-            raise LookHopsError(f"class_names has {known}, so {value} is no class.")
+            count = counted(len(names), "name")
+            raise LookHopsError(f"class_names has {count}, so {value} is no class.")
         cells.append(names[value] if type(value) is int else value)
     return cells
 
@@ -287,10 +287,10 @@ def are_sound(y: Tensor | None, targets: Sequence[Target], count: int) -> bool:
     if y.shape != shape or y.dtype != (torch.long if one_of_classes else torch.float64):
         return False
     for target, column in target_columns(y, targets):
-        known = column[~np.isnan(column)]
-        if not NUMBERS.get(target.kind, NUMBERS["numbers"])[1](known).all():
+        filled = column[~np.isnan(column)]
+        if not NUMBERS.get(target.kind, NUMBERS["numbers"])[1](filled).all():
             return False
-        if target.classes and not np.isin(known, np.arange(len(target.classes))).all():
+        if target.classes and not np.isin(filled, np.arange(len(target.classes))).all():
             return False
     return one_of_classes is False or y.numel() == 0 or int(y.min()) >= -1
 

@@ -110,13 +110,13 @@ def _check_download(name: str, content: bytes) -> None:
         graphs, nodes, edges = count_rows(io.BytesIO(content), Path(f"{name}.zip"))
     except LookHopsError as error:
         raise http.client.HTTPException(f"what came is no set of graphs: {error}") from error
-    known = tu_sets()[name]
-    if not known["graphs"]:
+    facts = tu_sets()[name]
+    if not facts["graphs"]:
         return
-    if graphs != (expected := int(known["graphs"])):
+    if graphs != (expected := int(facts["graphs"])):
         raise http.client.HTTPException(f"what came has {graphs:,} graphs, not {expected:,}")
     for what, count in (("nodes", nodes), ("edges", edges / 2)):
-        mean = float(known[f"{what}_per_graph"])
+        mean = float(facts[f"{what}_per_graph"])
         if not 0.9 <= count / graphs / mean <= 1.1:
             per_graph = f"{count / graphs:.2f} {what} per graph"
             raise http.client.HTTPException(f"what came has {per_graph}, not {mean:.2f}")

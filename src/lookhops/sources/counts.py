@@ -214,9 +214,9 @@ def _merged_targets(graphs: Graphs, group: np.ndarray) -> dict[str, Any]:
         low, high = _range(group, values)
         instead = np.full_like(low, np.nan)
         if not target.classes:
-            known = ~np.isnan(values)
-            count = np.bincount(group[known], minlength=len(low))
-            instead = np.bincount(group[known], values[known], len(low)) / np.maximum(count, 1)
+            filled = ~np.isnan(values)
+            count = np.bincount(group[filled], minlength=len(low))
+            instead = np.bincount(group[filled], values[filled], len(low)) / np.maximum(count, 1)
             instead = np.rint(instead) if target.kind == "counts" else instead
         merged.append((target, np.where(low < high, instead, low)))
     return pack_targets(merged)

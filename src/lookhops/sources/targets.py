@@ -107,19 +107,19 @@ def target_sentences(graphs: Graphs) -> list[str]:
         return []
     said = []
     for target, values in target_columns(graphs.y, graphs.targets):
-        known = values[~np.isnan(values)]
+        filled = values[~np.isnan(values)]
         if target.classes:
             more = f" and {len(target.classes) - SHOWN} more" if len(target.classes) > SHOWN else ""
             what = f"classes ({', '.join(target.classes[:SHOWN])}{more})"
             other = "numbers" if None not in map(as_number, target.classes) else ""
         else:
-            ends = f"{known.min():g} to {known.max():g}" if len(known) else "none known"
+            ends = f"{filled.min():g} to {filled.max():g}" if len(filled) else "none known"
             said_to_be = "numbers, a regression" if target.kind == "numbers" else target.kind
             what, other = f"{said_to_be} ({ends})", "classes"
-            if target.kind == "numbers" and NUMBERS["counts"][1](known).all():
+            if target.kind == "numbers" and NUMBERS["counts"][1](filled).all():
                 other += " or --task counts"
         otherwise = f"; say otherwise with --task {other}" if other else ""
-        blank = len(values) - len(known)
+        blank = len(values) - len(filled)
         left = f"; {counted(blank, 'graph')} without it left out" if blank else ""
         said.append(f"{target.name}: learnt as {what}{otherwise}{left}")
     alone = ~known_targets(graphs.y.view(len(graphs), -1)).any(1)

@@ -210,9 +210,9 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> tuple[str, dict[str, str]]
 
 def _choose(path: Path, entries: Iterable[str]) -> tuple[str, dict[str, str]]:
     """The set's name and the entry of each of its parts, told by the file of edges."""
-    known = set(entries)
+    given = set(entries)
     # macOS leaves a file `._NAME_A.txt` beside each file it archives.
-    edges = [e for e in known if e.endswith("_A.txt") and not Path(e).name.startswith("._")]
+    edges = [e for e in given if e.endswith("_A.txt") and not Path(e).name.startswith("._")]
     named = [e for e in edges if Path(e).name == f"{path.stem}_A.txt"]
     chosen = named or edges
     if len(chosen) != 1:
@@ -221,7 +221,7 @@ def _choose(path: Path, entries: Iterable[str]) -> tuple[str, dict[str, str]]:
         raise LookHopsError(f"{path}: {what} NAME_A.txt, the edges of a TU set, in here{other}.")
     stem = chosen[0].removesuffix("_A.txt")
     found = {part: f"{stem}_{part}.txt" for part in PARTS}
-    return Path(stem).name, {part: entry for part, entry in found.items() if entry in known}
+    return Path(stem).name, {part: entry for part, entry in found.items() if entry in given}
 
 
 # -------------------------------------------------------------------- numbers in text

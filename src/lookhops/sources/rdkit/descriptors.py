@@ -60,8 +60,8 @@ def descriptor_names(choice: str = "fast") -> tuple[str, ...]:
     """Descriptors that this version of RDKit has: the ``fast`` ones, ``all`` or ``none``."""
     if choice == "none":
         return ()
-    known = _functions()
-    return tuple(name for name in (known if choice == "all" else FAST) if name in known)
+    available = _functions()
+    return tuple(name for name in (available if choice == "all" else FAST) if name in available)
 
 
 def descriptors_of(molecule: Any, names: Sequence[str]) -> Array:
@@ -78,10 +78,10 @@ def reference_values(names: Sequence[str]) -> Array:
     """Descriptors of :data:`REFERENCES`, float64, shape (molecules, names), NaN where unknown."""
     from rdkit.Chem import MolFromSmiles
 
-    known = [name for name in names if name in _functions()]
+    available = [name for name in names if name in _functions()]
     values = np.full((len(REFERENCES), len(names)), np.nan)
-    place = [names.index(name) for name in known]
-    values[:, place] = [descriptors_of(MolFromSmiles(smiles), known) for smiles in REFERENCES]
+    place = [names.index(name) for name in available]
+    values[:, place] = [descriptors_of(MolFromSmiles(smiles), available) for smiles in REFERENCES]
     return values
 
 

@@ -126,9 +126,9 @@ class AtomsAndBonds:
         order = np.argsort(here * len(atoms) + there)
         degrees = np.bincount(here, minlength=len(atoms))
         charges = atoms[:, 1] + ATOM_FEATURES["charge"].index("0")
-        known = (_ELEMENT[atoms[:, 0]], degrees, charges, *atoms[:, 2:].T)
+        columns = (_ELEMENT[atoms[:, 0]], degrees, charges, *atoms[:, 2:].T)
         last = [len(values) - 1 for values in ATOM_FEATURES.values()]
-        labels = np.clip(np.stack(known, 1), 0, last)  # the ends of a vocabulary hold all beyond
+        labels = np.clip(np.stack(columns, 1), 0, last)  # the ends of a vocabulary hold all beyond
         of_edges = np.column_stack((_BOND[bonds[:, 2]], bonds[:, 3:])).astype(np.uint8)
         return (
             counts.astype(np.int32),

@@ -176,8 +176,8 @@ def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]
     found = {other.name: (other, values) for other, values in target_columns(test.y, test.targets)}
     name = called(target.name, found)
     if name is None:
-        known = ", ".join(found)
-        raise LookHopsError(f"{test.name}: there is no target {target.name!r}; it has {known}.")
+        others = ", ".join(found)
+        raise LookHopsError(f"{test.name}: there is no target {target.name!r}; it has {others}.")
     other, values = found[name]
     if (other.kind, other.classes) == (target.kind, target.classes):
         return target, values

@@ -234,14 +234,16 @@ def shared_graphs(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
 
     Parts that are drawn share none; those that the user gave are left as they are.
     """
-    same, known = same_graphs(graphs), labelled(graphs)
+    same, with_target = same_graphs(graphs), labelled(graphs)
     if same is None:
         return []
     said, total, differ = [], 0, False
     for part in ("test", "val"):
         counts = []
         for split in splits:
-            tested, trained = (n[torch.isin(n, known)] for n in (getattr(split, part), split.train))
+            tested, trained = (
+                n[torch.isin(n, with_target)] for n in (getattr(split, part), split.train)
+            )
             counts.append((int(torch.isin(same[tested], same[trained]).sum()), len(tested)))
         count, size = max(counts)
         differ |= len(set(counts)) > 1

@@ -79,8 +79,8 @@ def labelled(graphs: Graphs) -> Tensor:
     """Numbers of the graphs that have a target; all of them where none are known."""
     if graphs.y is None:
         return torch.arange(len(graphs))
-    known = known_targets(graphs.y.cpu())
-    return (known if known.dim() == 1 else known.any(1)).nonzero().flatten()
+    has_target = known_targets(graphs.y.cpu())
+    return (has_target if has_target.dim() == 1 else has_target.any(1)).nonzero().flatten()
 
 
 def has_classes(graphs: Graphs) -> bool:
@@ -177,10 +177,10 @@ def codes_of(values: Iterable[object]) -> Tensor:
 
 def same_graphs(graphs: Graphs) -> Tensor | None:
     """The group of each graph, where the source knows that some graphs are the same."""
-    known = graphs.columns.get(SAME)
-    if known is None or not len(known):
+    column = graphs.columns.get(SAME)
+    if column is None or not len(column):
         return None
-    codes = codes_of(known)
+    codes = codes_of(column)
     return codes if int(codes.max()) + 1 < len(graphs) else None
 
 
@@ -193,9 +193,9 @@ def column_of(graphs: Graphs, name: str, option: str) -> np.ndarray:
         )
     found = called(name, graphs.columns)
     if found is None:
-        known = ", ".join(graphs.columns) or "none"
+        names = ", ".join(graphs.columns) or "none"
         raise LookHopsError(
-            f"{graphs.name}: {option} asks for the column {name!r}; the columns are: {known}."
+            f"{graphs.name}: {option} asks for the column {name!r}; the columns are: {names}."
         )
     return graphs.columns[found]
 
@@ -294,11 +294,11 @@ def named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
 
 def parts_in_time(graphs: Graphs, name: str, fractions: Sequence[float]) -> dict[str, Tensor]:
     """The earliest graphs to train on, the latest to test on; those of one time stay together."""
-    known = labelled(graphs)
-    times = times_of(graphs, name, known)
+    numbers = labelled(graphs)
+    times = times_of(graphs, name, numbers)
     groups = torch.zeros(len(graphs), dtype=torch.long)
-    groups[known] = times.unique(return_inverse=True)[1]
-    order = known[times.argsort(stable=True)]
+    groups[numbers] = times.unique(return_inverse=True)[1]
+    order = numbers[times.argsort(stable=True)]
     return dict(zip(PARTS, divide(order, fractions, PARTS, groups, in_order=True), strict=True))
 
 
