@@ -107,8 +107,7 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
     from lookhops.runs.store import Store
     from lookhops.sources.counts import graph_counts
 
-    graphs, left = contest.graphs, list[Left]()
-    options.check()
+    graphs, left, executor = contest.graphs, Left(), options.executor()
     if contest.recommended:
         print_line(f"recommended is {contest.recommended}", err)
     tell_remarks(graphs, contest.plan)
@@ -117,10 +116,10 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
         where = (graphs.name, graphs.fingerprint)
         store.note(*where, "graphs", lambda: graph_counts(graphs))
         store.note(*where, f"command {command_line()}", command_line)
-        found = contest.run(lambda cells: left.append(run_plan(cells, store, options)), store)
-    sentences = [sentence for one in left for sentence in one.said]
-    result = comparison(graphs.name, found, contest.about())
-    return result, Left(sentences, any(one.failed for one in left))
+        found = contest.run(
+            lambda cells: run_plan(cells, store, executor, options.time_limit, left), store
+        )
+    return comparison(graphs.name, found, contest.about()), left
 
 
 def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:

@@ -12,7 +12,7 @@ from rich.panel import Panel
 
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import bar, grid, out, panel, print_json, print_line
-from lookhops.cli.shared.reading import DataDir, Reading, Source
+from lookhops.cli.shared.reading import DataDir, Reading, Source, warnings_as_lines
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
 
@@ -278,7 +278,13 @@ def convert(
     if edges is None:
         packed = reading.load_to_learn(sources[0])
     else:
-        packed = reading.load_tables(edges, nodes, graphs, name=target.stem)
+        from lookhops.core.reading import TABLES
+        from lookhops.sources.tables import read_tables
+
+        reading.check(edges, TABLES)
+        with warnings_as_lines():
+            packed = read_tables(edges, nodes, graphs, reading, name=target.stem)
+        reading.tell_targets(packed, inferred=True)
     packed.save(target)
     size = target.stat().st_size
     if as_json:

@@ -164,12 +164,12 @@ def _run(
     protocol = paper_protocol(seeds, experiments.precision, quick)
     with warnings_as_lines():
         names = paper_datasets(_split(experiments.datasets), quick, data_dir)
-    options.check()
+    executor, left = options.executor(), Left()
     rows = chosen_rows(*parts, _split(experiments.rows) or None)
     datasets = paper_graphs(names, quick, data_dir)
     cells = paper_plan(rows, datasets, protocol)
     with Store(path) as store:
-        left = run_plan(cells, store, options)
+        run_plan(cells, store, executor, options.time_limit, left)
         notes: dict[str, dict[str, Any]] = {}
         for name, graphs in datasets.items():
             where = (name, graphs.fingerprint)

@@ -176,22 +176,8 @@ class GraphReader(graph_reading.Reading):
     def load_to_learn(self, source: str) -> Graphs:
         """The graphs of a source; what their targets were taken for is said on stderr."""
         graphs = self.load(source)
-        self._tell_targets(
-            graphs, inferred=Path(source).suffix.lower() not in ("", ".graphs", ".zip")
-        )
+        self.tell_targets(graphs, Path(source).suffix.lower() not in ("", ".graphs", ".zip"))
         return graphs
-
-    def load_tables(
-        self, edges: Path, nodes: Path | None, graphs: Path | None, name: str
-    ) -> Graphs:
-        """The graphs of tables in files, with warnings as plain lines on stderr."""
-        from lookhops.sources.tables import read_tables
-
-        self.check(edges, graph_reading.TABLES)
-        with warnings_as_lines():
-            found = read_tables(edges, nodes, graphs, self, name=name)
-        self._tell_targets(found, inferred=True)
-        return found
 
     def load_input(
         self, source: str, remembered: graph_reading.Reading, need_targets: bool = False
@@ -213,7 +199,7 @@ class GraphReader(graph_reading.Reading):
             stream = MoleculeStream(rows, pool, STDIN, chosen)
             return stream.read_all(need_targets).graphs
 
-    def _tell_targets(self, graphs: Graphs, inferred: bool) -> None:
+    def tell_targets(self, graphs: Graphs, inferred: bool) -> None:
         """Say what targets were taken for, unless they are classes that the source knows itself."""
         from lookhops.graphs.targets import known_targets
         from lookhops.sources.targets import target_sentences

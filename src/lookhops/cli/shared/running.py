@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
@@ -175,39 +175,32 @@ class Runner:
     cpus_per_task: float = option(1.0, least=0)
     gpus_per_task: float = option(0.0, least=0)
 
-    def check(self) -> None:
-        """Say before anything is run or written that it cannot be run so."""
-        from lookhops.training.device import choose_device
-
+    def executor(self) -> Executor:
+        """What trains the runs; what cannot be run so is refused before anything is written."""
         if self.runner not in RUNNERS:
             raise LookHopsError(f"The runner is {' or '.join(RUNNERS)}, not {self.runner!r}.")
-        if self.runner == "local":
-            choose_device(self.device)
+        if self.runner == "ray":
+            from lookhops.runs.ray import Ray
 
-    def executor(self) -> Executor:
-        """What trains the runs."""
-        if self.runner == "local":
-            from lookhops.runs.executor import Local
+            return Ray(self.address, self.cpus_per_task, self.gpus_per_task, self.device)
+        from lookhops.runs.executor import Local
 
-            return Local(self.device, self.processes)
-        from lookhops.runs.ray import Ray
-
-        return Ray(self.address, self.cpus_per_task, self.gpus_per_task, self.device)
+        return Local(self.device, self.processes)
 
 
 Running = Annotated[Runner, "How it is run"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Left:
-    """What a plan has left undone.
+    """What plans have left undone.
 
     Args:
         said: The runs that failed, and why; how many are missing besides.
         failed: Whether any run failed.
     """
 
-    said: Sequence[str] = ()
+    said: list[str] = field(default_factory=list)
     failed: bool = False
 
     def tell(self) -> None:
@@ -218,37 +211,35 @@ class Left:
             raise typer.Exit(1)
 
 
-def run_plan(cells: Sequence[Cell], store: Store, options: Runner) -> Left:
-    """Run what is missing, with a bar or plain lines on stderr; what is left."""
-    from lookhops.runs import executor
+def run_plan(
+    cells: Sequence[Cell], store: Store, executor: Executor, time_limit: float | None, left: Left
+) -> None:
+    """Run what is missing, with a bar or plain lines on stderr, and note what is left."""
+    from lookhops.runs import executor as executors
 
-    limit = inf if options.time_limit is None else options.time_limit
     total = sum(len(cell.protocol.seeds) for cell in cells)
     with progress_bar(MofNCompleteColumn()) as bar:
         task = bar.add_task("runs", total=total)
 
         def show(event: Event) -> None:
-            if not event.text:
-                return
-            bar.advance(task, event.finished)
-            print_line(
-                f"{event.text} ({bar.tasks[0].completed:.0f} of {counted(total, 'run')})", err
-            )
+            if event.text:
+                bar.advance(task, event.finished)
+                done = f"{bar.tasks[0].completed:.0f} of {counted(total, 'run')}"
+                print_line(f"{event.text} ({done})", err)
 
+        limit = inf if time_limit is None else time_limit
         try:
-            done = executor.run_plan(
-                cells, store, options.executor(), time_limit=limit, on_event=show
-            )
+            found = executors.run_plan(cells, store, executor, time_limit=limit, on_event=show)
         except KeyboardInterrupt:
             if finished := int(bar.tasks[0].completed):
                 kept = f"{finished:,} of {counted(total, 'run')} {agreeing(finished, 'is', 'are')}"
                 print_line(f"{kept} in the store; the same command goes on.", err)
             raise
-    said = list(done.failures)
-    if done.left > len(said):
+    left.said += found.failures
+    left.failed |= bool(found.failures)
+    if found.left > len(found.failures):
         again = "without --time-limit it trains" if limit == 0 else "the same command goes on with"
-        said.append(
-            f"{done.left} of {counted(total, 'run')} {agreeing(done.left, 'is', 'are')} missing; "
-            f"{again} {agreeing(done.left, 'it', 'them')}"
+        left.said.append(
+            f"{found.left} of {counted(total, 'run')} {agreeing(found.left, 'is', 'are')} missing; "
+            f"{again} {agreeing(found.left, 'it', 'them')}"
         )
-    return Left(said, failed=bool(done.failures))
