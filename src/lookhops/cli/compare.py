@@ -131,7 +131,6 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
 
 
 def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[str]:
-    """Write what was asked for; the paths of all files."""
     from lookhops.core.pictures import save
     from lookhops.report.sections.comparison import cost_picture
 

@@ -148,7 +148,6 @@ def _targets(graphs: Graphs) -> list[dict[str, Any]]:
 
 
 def _target_rows(targets: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """A row for each target: its classes, or its range."""
     if not targets:
         return [("classes", "0", "not known")]
     if len(targets) == 1 and "classes" in targets[0]:
@@ -168,7 +167,7 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
     from lookhops.sources.rdkit.descriptors import in_words
 
     names = in_words([*about["graph_numbers"], *about["graph_labels"]])
-    whole = ("graph features", f"{about['graph_features']:,}", escape(names))
+    of_graphs = ("graph features", f"{about['graph_features']:,}", escape(names))
     directed = f"of {graphs.num_edges:,} directed ones" if about["directed"] else ""
     sizes = f"from {about['smallest_graph']:,} to {about['largest_graph']:,}"
     more = about["parallel_edges"]
@@ -184,7 +183,11 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
         *_name_rows(about, "node"),
         ("edge features", f"{about['edge_features']:,}"),
         *_name_rows(about, "edge"),
-        *([whole, *_name_rows(about, "graph", numbers=False)] if about["graph_features"] else ()),
+        *(
+            [of_graphs, *_name_rows(about, "graph", numbers=False)]
+            if about["graph_features"]
+            else ()
+        ),
         *_target_rows(about["targets"]),
     ]
     if found := about["molecules"]:
@@ -211,7 +214,6 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
 
 
 def _column_names(owner: str, features: Features) -> dict[str, Any]:
-    """Names of the numbers, and of the labels with their values."""
     labels = zip(features.label_names, features.label_values, strict=True)
     return {
         f"{owner}_numbers": list(features.number_names),
@@ -222,7 +224,6 @@ def _column_names(owner: str, features: Features) -> dict[str, Any]:
 def _name_rows(
     about: dict[str, Any], owner: str, numbers: bool = True
 ) -> Iterator[tuple[str, str, str]]:
-    """One row for the numbers, one for each label with its values."""
     shown = {"numbers": about[f"{owner}_numbers"]} if numbers else {}
     for name, values in (*shown.items(), *about[f"{owner}_labels"].items()):
         if values or name != "numbers":
@@ -230,7 +231,6 @@ def _name_rows(
 
 
 def _shortened(names: Sequence[str]) -> str:
-    """The names, or the first of them and the last where they are many."""
     if len(names) > SHOWN:
         names = [*names[: SHOWN - 2], "...", names[-1]]
     return escape(", ".join(names))

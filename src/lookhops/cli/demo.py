@@ -146,7 +146,6 @@ def _train(
 
 
 def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:
-    """The figures of trained models side by side."""
     from lookhops.tasks import task_of
 
     metrics = [m for m in task_of(graphs).metrics if m.shown and not m.about_calibration]

@@ -77,7 +77,6 @@ def evaluate(
 
 
 def _panel(found: Evaluation, model: str) -> Panel:
-    """The metrics of each target, and how many graphs the model has seen."""
     from lookhops.report.evaluation import metrics_table, seen_sentence, too_few_sentence
 
     parts: list[RenderableType] = []

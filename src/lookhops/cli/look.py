@@ -187,7 +187,6 @@ def _classes(found: HopInformation) -> Table:
 
 
 def _print_labels(found: LabelInformation) -> None:
-    """How well what lies within 0, 1, ... hops predicts the target."""
     rows, of_classes = [], found.number is None
     for hops, (mean, std) in enumerate(zip(found.mean, found.std, strict=True)):
         text = plus_minus((100 * mean, 100 * std)) if of_classes else f"{mean:.3f} ± {std:.3f}"

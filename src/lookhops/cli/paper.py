@@ -119,7 +119,6 @@ def _names(text: str, known: Sequence[str], what: str) -> list[str]:
 
 
 def _split(text: str | None) -> list[str]:
-    """Names with commas between."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 

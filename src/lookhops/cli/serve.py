@@ -68,7 +68,6 @@ def serve(
 
 
 def _token(path: Path) -> str:
-    """The token in a file."""
     token = read_bytes(path).decode("utf-8", "replace").strip()
     if len(token) < 16 or not token.isascii() or not token.isprintable() or " " in token:
         raise LookHopsError(f"{path}: a token is a word of at least 16 letters and digits.")

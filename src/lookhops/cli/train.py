@@ -135,7 +135,6 @@ def train(
 
 
 def _is_of_networks(protocol: Protocol, run: TrainingRun) -> bool:
-    """Whether an option was given that only networks read."""
     of_training = replace(protocol, **{name: getattr(AUTO, name) for name in OF_SPLITS}) != AUTO
     return of_training or run.final or run.workers > 1 or run.tensorboard is not None
 

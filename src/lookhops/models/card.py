@@ -74,8 +74,8 @@ def _data(config: Mapping[str, Any], task: Task) -> Iterator[tuple[str, str]]:
     yield "graphs", f"{counts['graphs']:,}, of {low:,} to {high:,} nodes"
     yield "nodes, edges", f"{counts['nodes']:,}, {counts['edges']:,}"
     yield "features of a node", f"{counts['features']:,}"
-    if (whole := config["encoding"].get("whole")) is not None:
-        yield "features of a graph", in_words([*whole["numbers"], *whole["labels"]])
+    if (columns := config["encoding"].get("whole")) is not None:
+        yield "features of a graph", in_words([*columns["numbers"], *columns["labels"]])
     if counts["class_counts"] and len(counts["class_names"]) <= SHOWN_NAMES:
         pairs = zip(counts["class_names"], counts["class_counts"], strict=True)
         yield "graphs of each class", ", ".join(f"{name}: {count:,}" for name, count in pairs)
@@ -157,7 +157,6 @@ def _proportion(
 
 
 def _limits(config: Mapping[str, Any], task: Task, limit: float) -> Iterator[str]:
-    """What the figures do not say."""
     protocol, seeds = config["protocol"], config["metrics"]["seeds"]
     if "stopped" in config:
         yield in_markdown(config["stopped"]).rstrip(".") + "."

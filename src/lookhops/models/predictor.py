@@ -98,10 +98,10 @@ class Predictor:
         graphs = self.read(graphs).to(self.device)
         return self.checkpoint.learner.prepare(graphs, self.encoding)
 
-    def inputs(self, whole: PreparedGraphs, seed: int) -> MemberInputs:
+    def inputs(self, prepared: PreparedGraphs, seed: int) -> MemberInputs:
         """Graphs as the inputs of a seed's network."""
         first = self.networks[seed][0]
-        return MemberInputs(whole, first.encoding, first.preprocessing)
+        return MemberInputs(prepared, first.encoding, first.preprocessing)
 
     @torch.inference_mode()
     def predict(
@@ -234,18 +234,18 @@ class Predictor:
             raise LookHopsError(f"{self.checkpoint.folder}: has no seed {seed}, but {known}.")
         return seed
 
-    def outputs_of(self, whole: PreparedGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:
+    def outputs_of(self, prepared: PreparedGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:
         """What each member of some seeds gives, in the targets' units, shape (g, channels)."""
         key = tuple(seeds)
         if key not in self._together:
             every = [one for seed in seeds for one in self.fitted[seed]]
             self._together[key] = self.checkpoint.learner.together(every)
-        given = iter(self._together[key](whole))
-        return {seed: [next(given) for _ in self.fitted[seed]] for seed in seeds}
+        outputs = iter(self._together[key](prepared))
+        return {seed: [next(outputs) for _ in self.fitted[seed]] for seed in seeds}
 
-    def answers(self, whole: PreparedGraphs, seed: int) -> Tensor:
+    def answers(self, prepared: PreparedGraphs, seed: int) -> Tensor:
         """One seed's calibrated answers, those of its members together, shape (g, channels)."""
-        return self._calibrated(self.outputs_of(whole, (seed,))[seed], seed)
+        return self._calibrated(self.outputs_of(prepared, (seed,))[seed], seed)
 
     def _calibrated(self, outputs: Sequence[Tensor], seed: int) -> Tensor:
         task, calibration = self.checkpoint.task, self.checkpoint.calibration(seed)

@@ -123,8 +123,8 @@ def train_on_ray(
     ray = import_ray()
     with connected(ray, address):
         on_gpu = _check_room(ray.cluster_resources(), workers, device)
-        place = Path(folder).absolute()
-        arguments = {"folder": place, "graphs": ray.put(graphs), "model": model}
+        absolute = Path(folder).absolute()
+        arguments = {"folder": absolute, "graphs": ray.put(graphs), "model": model}
         arguments |= {"protocol": protocol, "device": "cuda" if on_gpu else "cpu", **options}
         for attempt in range(RETRIES + 1):
             try:
@@ -142,7 +142,7 @@ def train_on_ray(
                 arguments |= {"resume": True, "overwrite": False}
             else:
                 break
-        config = read_config(place)
+        config = read_config(absolute)
     return config
 
 
@@ -173,7 +173,6 @@ def _fit(arguments: dict[str, Any], workers: int, on_gpu: bool) -> None:
 
 
 def _train(arguments: dict[str, Any]) -> None:
-    """What each worker does."""
     import ray
 
     given = dict(arguments)

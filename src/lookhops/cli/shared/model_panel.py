@@ -44,7 +44,6 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
 
 
 def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
-    """Of several targets, a row each, those of one kind together."""
     summary = config["metrics"]["summary"]
     for words, group in groupby(heads, key=lambda head: head.task.words):
         same_kind = list(group)

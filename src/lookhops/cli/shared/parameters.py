@@ -116,9 +116,9 @@ def _type(option: Option, panel: str | None) -> Any:
         return Annotated[option.type, typer.Argument(help=option.help, show_default=False)]
     elif option.type == bool | None or option.default is True:
         names = [f"{option.flag}/{option.flag.replace('--', '--no-', 1)}"]
-    kind, *rest = get_args(option.type) or (option.type,)
+    kind, *others = get_args(option.type) or (option.type,)
     # A text that is not given is none anyway: only where there is a default must it be said.
-    if type(None) in rest and (kind in (int, float) or (kind is str and option.default)):
+    if type(None) in others and (kind in (int, float) or (kind is str and option.default)):
         parser = _or_none(kind, option.least)
         shown = typer.Option(
             *names,

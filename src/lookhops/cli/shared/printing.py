@@ -107,8 +107,8 @@ def _broken(name: Sequence[str]) -> Iterator[str]:
 def print_table(table: Table) -> None:
     """Print a table and its note."""
     rows = (
-        ["\n".join(escape(line.strip("*")) for line in cell) for cell in (_broken(name), *rest)]
-        for name, *rest in table.rows
+        ["\n".join(escape(line.strip("*")) for line in cell) for cell in (_broken(name), *cells)]
+        for name, *cells in table.rows
     )
     out.print(grid(rows, table.head, title=escape(table.title)))
     out.print()

@@ -95,7 +95,6 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
 
 
 def _which(runs: Sequence[Run]) -> str:
-    """The runs that are on their way, in words."""
     from lookhops.training.runs import FINAL
 
     if runs[0].seed == FINAL:
