@@ -166,8 +166,11 @@ def _target_rows(targets: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, s
 def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
     from lookhops.sources.rdkit.descriptors import in_words
 
-    names = in_words([*about["graph_numbers"], *about["graph_labels"]])
-    of_graphs = ("graph features", f"{about['graph_features']:,}", escape(names))
+    of_graphs = []
+    if count := about["graph_features"]:
+        names = in_words([*about["graph_numbers"], *about["graph_labels"]])
+        of_graphs.append(("graph features", f"{count:,}", escape(names)))
+        of_graphs += _name_rows(about, "graph", numbers=False)
     directed = f"of {graphs.num_edges:,} directed ones" if about["directed"] else ""
     sizes = f"from {about['smallest_graph']:,} to {about['largest_graph']:,}"
     more = about["parallel_edges"]
