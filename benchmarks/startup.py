@@ -20,8 +20,7 @@ FIRST_EPOCH = """
 import sys, time
 from contextlib import contextmanager
 start = float(sys.argv.pop(1))
-from lookhops.cli import main
-from lookhops.cli import train
+from lookhops.cli import main, train
 stoppable, over = train.stoppable, []
 
 @contextmanager
