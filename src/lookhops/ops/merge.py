@@ -44,12 +44,13 @@ PARTS, PART_CHANNELS = 256, 32  # of the programs' sums that are added up at onc
 
 
 class Merged(NamedTuple):
-    """What a merge along a recurrence gives.
+    r"""What a merge along a recurrence gives.
 
     Args:
-        total: The merge itself.
+        total: :math:`\sum_j T_j x \odot w^j + b`.
         sums: Sums over nodes that a backward pass wants beside it, where they were asked for: of
-            x, of every :math:`T_j x` times another tensor, and of the total.
+            :math:`x`, of every :math:`T_j x` times another tensor, and of the total; shapes
+            :math:`(\ldots, d')`, :math:`(\ldots, k + 1, d')` and :math:`(\ldots, d')`.
         hops: The hops :math:`T_1 x` to :math:`T_{k-1} x`, where they were asked for.
     """
 
@@ -146,11 +147,9 @@ def merge_hops(
 ) -> Merged:
     r"""Run a recurrence from ``x`` and merge it on the way, without gradient.
 
-    Never more than two hops are alive, unless ``keep`` wants them. Gives
-    :math:`\sum_j T_j x \odot w^j + b` and, where ``other`` is given, what a backward pass wants
-    beside it: the sums over nodes of :math:`x`, of every :math:`T_j x \odot` ``other``, and of the
-    result, shapes :math:`(\ldots, d')`, :math:`(\ldots, k + 1, d')` and :math:`(\ldots, d')`. The
-    ``offset`` is added to every row of ``x``, or of ``other`` where there is one.
+    Never more than two hops are alive, unless ``keep`` wants them. The sums are taken where
+    ``other`` is given; ``offset`` is added to every row of ``x``, or of ``other`` where there is
+    one.
     """
     if x.is_cuda and merge_fits(x, weight):
         return merge_by_kernel(recurrence, csr, x, weight, bias, other, offset)

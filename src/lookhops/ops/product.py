@@ -6,7 +6,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,8 +18,6 @@ from lookhops.ops.pattern import Pattern, group
 
 #: Entries to gather at once where their rows of features are wanted.
 ENTRIES_AT_ONCE = {"cpu": 1 << 16, "cuda": 1 << 22}
-
-
 #: Offsets of a matrix's rows, the column of each entry, and its value; none means one everywhere.
 CSR = tuple[Tensor, Tensor, Tensor | None]
 
@@ -104,29 +101,18 @@ class _Product(torch.autograd.Function):
     """A x, whose gradients are A^T g for x and, entry by entry, g_i . x_j for the values."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        value: Tensor | None,
-        row_ptr: Tensor,
-        column: Tensor,
-        row_ptr_t: Tensor,
-        column_t: Tensor,
-        order: Tensor | None,
-    ) -> Tensor:
+    def forward(ctx, x, value, *entries):
         needs_x = value is not None and value.requires_grad
-        ctx.save_for_backward(
-            x if needs_x else None, value, row_ptr, column, row_ptr_t, column_t, order
-        )
-        return multiply(row_ptr, column, value, x)
+        ctx.save_for_backward(x if needs_x else None, value, *entries)
+        return multiply(entries[0], entries[1], value, x)
 
     @staticmethod
     def backward(ctx, grad):
         x, value, row_ptr, column, row_ptr_t, column_t, order = ctx.saved_tensors
         grad_x = grad_value = None
         if ctx.needs_input_grad[0]:
-            value_t = transposed_values(value, order)
-            grad_x = multiply(row_ptr_t, column_t, value_t, grad.contiguous())
+            csr = row_ptr_t, column_t, transposed_values(value, order)
+            grad_x = multiply(*csr, grad.contiguous())
         if value is not None and ctx.needs_input_grad[1]:
             grad_value = entry_products(row_ptr, column, grad.contiguous(), x)
         return grad_x, grad_value, None, None, None, None, None
@@ -286,10 +272,9 @@ def launch_entries(
     """Add to ``out``: the sum of ``left``, each times its weight, at rows, times ``x`` at columns.
 
     Args:
-        row_ptr: Offsets of the rows.
-        column: Column of each entry.
-        left: One tensor or several, in terms of hops, each of as many rows and channels as ``x``.
-        x: What is met at the columns.
+        row_ptr, column: The entries.
+        left: The hops of one tensor, each of as many rows and channels as ``x``.
+        x: What is met at the columns, to which ``offset`` is added.
         weight: The weights of a merge, shape (..., k + 1, d), or none: ``left`` is one tensor then.
         offset: Is added to every row of ``x``.
         out: One number an entry.

@@ -14,7 +14,7 @@ from lookhops.ops.dense import linear_scores, scores_beside
 from lookhops.ops.gate import gate
 from lookhops.ops.neighbour_max import neighbour_max
 from lookhops.ops.neighbourhoods import Neighbourhoods
-from lookhops.ops.ranking import edges_between, keep_top, top_of_each
+from lookhops.ops.ranking import edges_between, keep_top
 from lookhops.ops.softmax import attention
 
 
@@ -84,48 +84,27 @@ class ASAP(Pooling):
         return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias), h
 
     def answer(self, batch: GraphBatch) -> Pooled:
-        near, members, h, fitness = self._look(batch)
+        near, adjacency = Neighbourhoods(batch), batch.adjacency
+        members, h = self.attend(batch.x, near.pattern)
+        fitness, h = self.fitness(h, near.pattern)
         node = keep_top(batch, self._rank(fitness), self.ratio, exact=True)
-        return self._coarsen(near, members, h, fitness, node)
+        links = near.links(members, node, self.ratio)
+        stays = edges_between(batch, node) & ~adjacency.is_loop
+        stays = stays if adjacency.present is None else stays & adjacency.present
+        x = gate(h, fitness * node.view(fitness.shape), normalize=False)
+        extent = None if batch.extent is None else batch.extent.kept(self.ratio)
+        return Pooled(fitness.flatten(), node, stays, x, links, extent=extent, zeroed=True)
 
     def forward(
         self, x: Tensor, edge_index: Edges, edge_weight: Maybe = None, batch: Maybe = None
     ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
-        given = self._batch(x, edge_index, batch, edge_weight)
-        near, members, h, fitness = self._look(given)
-        order, kept = top_of_each(
-            self._rank(fitness), given.graph, given.num_graphs, self.ratio, given.alive, exact=True
-        )
-        node = torch.zeros_like(kept).scatter(0, order, kept)
-        pooled, perm = self._coarsen(near, members, h, fitness, node), order[kept]
-        assert pooled.x is not None
-        assert pooled.adjacency is not None
-        number = torch.full_like(given.graph, -1).scatter(
-            0, perm, torch.arange(len(perm), device=perm.device)
-        )
-        edges, weight = number[pooled.adjacency.edge_index], pooled.adjacency.weight
-        return pooled.x[perm], edges, weight, given.graph[perm], perm, pooled.score[perm]
-
-    def _look(self, batch: GraphBatch) -> tuple[Neighbourhoods, SparseMatrix, Tensor, Tensor]:
-        """The neighbourhoods, the shares S of their nodes, their features h, their fitness w."""
-        near = Neighbourhoods(batch)
-        members, h = self.attend(batch.x, near.pattern)
-        fitness, h = self.fitness(h, near.pattern)
-        return near, members, h, fitness
+        x, edges, weight, graph, perm, score = super().forward(x, edge_index, edge_weight, batch)
+        order = self._rank(score).argsort(descending=True, stable=True)
+        order = order.index_select(0, graph.index_select(0, order).argsort(stable=True))
+        number = torch.empty_like(order).scatter(0, order, torch.arange(len(order)).to(order))
+        return x[order], number[edges], weight, graph[order], perm[order], score[order]
 
     def _rank(self, fitness: Tensor) -> Tensor:
         """What neighbourhoods are chosen by, flat."""
         return torch.tanh(self.sign(fitness.unsqueeze(-1))).flatten()
-
-    def _coarsen(
-        self, near: Neighbourhoods, members: SparseMatrix, h: Tensor, fitness: Tensor, node: Tensor
-    ) -> Pooled:
-        """What is answered, given which neighbourhoods are kept."""
-        adjacency, extent = near.adjacency, near.batch.extent
-        coarse = near.links(members, node, self.ratio)
-        stays = edges_between(near.batch, node) & ~adjacency.is_loop
-        stays = stays if adjacency.present is None else stays & adjacency.present
-        x = gate(h, fitness * node.view(fitness.shape), normalize=False)
-        left = None if extent is None else extent.kept(self.ratio)
-        return Pooled(fitness.flatten(), node, stays, x, coarse, extent=left, zeroed=True)
