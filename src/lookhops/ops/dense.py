@@ -71,13 +71,12 @@ def onednn_fits(x: Tensor, weight: Tensor) -> bool:
 
 def _is_special() -> bool:
     """Whether products are rounded or transformed, which PyTorch's own know how to be."""
-    transformed = torch._C._functorch.peek_interpreter_stack() is not None
-    if transformed or torch.is_autocast_enabled("cpu"):
-        return True
     try:
-        return torch.get_float32_matmul_precision() != "highest"
-    except RuntimeError:  # the user has chosen by PyTorch's newer settings
+        transformed = torch._C._functorch.peek_interpreter_stack() is not None
+        exact = torch.get_float32_matmul_precision() == "highest"
+    except (AttributeError, RuntimeError):  # PyTorch has it no more; precision by newer settings
         return True
+    return transformed or not exact or torch.is_autocast_enabled("cpu")
 
 
 def by_onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +30,8 @@ from lookhops.ops.recurrences import (
     powers,
 )
 
+#: The gradient of a layer norm; a plain sum stands for it where PyTorch has it no more.
+LAYER_NORM: Any = getattr(torch.ops.aten, "native_layer_norm_backward", None)
 #: The most hops that are merged as powers of the operator: Chebyshev's coefficients sum to 41 at
 #: k = 5, so that float32 still has five digits; they more than double with every further hop.
 MOST_HOPS = 5
@@ -239,11 +241,11 @@ def _node_sums(x: Tensor, other: Tensor, with_own: bool) -> list[Tensor]:
     """
     on_cpu = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     second = torch.is_grad_enabled()  # a second derivative is wanted, which the kernel has not
-    fits = on_cpu and x.dim() == 2 and x.shape == other.shape
+    fits = LAYER_NORM is not None and on_cpu and x.dim() == 2 and x.shape == other.shape
     if second or torch.compiler.is_compiling() or not fits:
         return [*([x.sum(-2)] if with_own else []), (x * other).sum(-2)]
     mean, one, weight = x.new_zeros(len(x), 1), x.new_ones(len(x), 1), x.new_ones(x.shape[1])
-    _, products, of_x = torch.ops.aten.native_layer_norm_backward(
+    _, products, of_x = LAYER_NORM(
         x, other, x.shape[1:], mean, one, weight, weight, [False, True, with_own]
     )
     return [of_x, products] if with_own else [products]
