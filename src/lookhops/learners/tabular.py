@@ -6,7 +6,7 @@ RDKit is imported when it is used.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -50,8 +50,6 @@ RADIUS, BITS = 2, 2048
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
 #: A candidate: what is said of it where it is chosen, and what was fitted.
 Candidate = tuple[Mapping[str, Any], Scorer]
-#: Fits candidates for a target on rows, shape (g, d), with a seed.
-Candidates = Callable[[Question, Array, int], Iterator[Candidate]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +101,11 @@ class RowLearner(Learner):
     """
 
     fitted: ClassVar[type[Fitted]] = FittedRows
-    #: What is fitted for a target on the training rows: :data:`Candidates`.
-    candidates: ClassVar[Any]
+
+    @staticmethod
+    @abstractmethod
+    def candidates(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+        """What is fitted for a target on the training rows, of all graphs' rows, shape (g, d)."""
 
     @abstractmethod
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
@@ -120,7 +121,7 @@ class RowLearner(Learner):
     def _best(self, question: Question, rows: Array, seed: int) -> Candidate:
         if question.has_one_class:
             return {}, Constant.of(question)
-        candidates = list(type(self).candidates(question, rows, seed))
+        candidates = list(self.candidates(question, rows, seed))
         if len(candidates) == 1:
             return candidates[0]
         val = rows[question.val]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import isfinite
@@ -22,64 +21,6 @@ Column = tuple[Sequence[Any] | np.ndarray, str]
 MOST_LOG_ODDS = 20.0
 
 
-class TargetAnswers(ABC):
-    """Answers to one target of some graphs. Subclasses are frozen dataclasses.
-
-    Their lists and arrays have one row a graph.
-    """
-
-    name: str  #: of the target; nothing where it is the only one and has none
-    models: int  #: how many networks answered: the members of all seeds
-    found_in: ClassVar[str]  #: what is answered, and the attribute that has it
-
-    @property
-    @abstractmethod
-    def output(self) -> Array:
-        """The answers by channel, shape (g, channels)."""
-
-    @property
-    def chosen(self) -> Array | None:
-        """The channel that is answered, shape (g); none where all channels are the answer."""
-        return None
-
-    @abstractmethod
-    def explained(self, graph: int) -> str:
-        """What is explained of a graph: the class that is answered, or the target."""
-
-    @abstractmethod
-    def shared(self) -> Array:
-        """What an explanation shares out, shape (g): log-odds of the class, or the number."""
-
-    @abstractmethod
-    def record(self, graph: int) -> dict[str, Any]:
-        """The answer to one graph, as JSON can hold it."""
-
-    @abstractmethod
-    def said(self, graph: int, named: bool = False) -> str:
-        """The answer to one graph in words; ``named``: with the name of the target."""
-
-    @abstractmethod
-    def columns(self, coverage: float) -> dict[str, Column]:
-        """The answers as columns of a table; ``coverage``: of sets and intervals."""
-
-    @abstractmethod
-    def charts(
-        self, truth: Array, ids: Sequence[str], nodes: Array | None, n: str
-    ) -> Sequence[Chart]:
-        """The answers beside the truth.
-
-        Args:
-            truth: Numbers of classes or measured numbers, all known, shape (g).
-            ids: What the graphs are called.
-            nodes: Their numbers of nodes, where known, shape (g).
-            n: Sample sizes, for the captions.
-        """
-
-    def rows(self, which: Any) -> Self:
-        """The answers to some of the graphs."""
-        return rowwise([self], lambda parts: parts[0][which])
-
-
 def rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
     """A dataclass whose rows (of lists, arrays and further dataclasses) come from some parts."""
     changed: dict[str, Any] = {}
@@ -95,8 +36,16 @@ def rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
     return replace(parts[0], **changed)
 
 
+class Answers:
+    """Answers to one target: lists and arrays of a frozen dataclass have one row a graph."""
+
+    def rows(self, which: Any) -> Self:
+        """The answers to some of the graphs."""
+        return rowwise([self], lambda parts: parts[0][which])
+
+
 @dataclass(frozen=True, eq=False)
-class ClassAnswers(TargetAnswers):
+class ClassAnswers(Answers):
     """Answers to which class each graph is of.
 
     Args:
@@ -120,6 +69,7 @@ class ClassAnswers(TargetAnswers):
     models: int
     sets: Array | None = None
 
+    #: What is answered, and the attribute that has it.
     found_in: ClassVar[str] = "a class; it is in `classes`"
 
     @property
@@ -129,17 +79,23 @@ class ClassAnswers(TargetAnswers):
 
     @property
     def output(self) -> Array:
+        """The answers by channel, shape (g, channels)."""
         return self.probabilities
 
     @property
     def chosen(self) -> Array:
+        """The channel that is answered, shape (g)."""
         return self.numbers
 
     def explained(self, graph: int) -> str:
+        """What is explained of a graph: the class that is answered."""
         return self.class_names[self.numbers[graph]]
 
     def shared(self) -> Array:
-        """Log-odds of the class that is answered; NaN where they are too large to be known."""
+        """What an explanation shares out, shape (g): log-odds of the class that is answered.
+
+        NaN where they are too large to be known.
+        """
         p = self.probabilities[np.arange(len(self.numbers)), self.numbers].astype(np.float64)
         with np.errstate(divide="ignore"):
             odds = np.log(p / (1 - p))
@@ -151,6 +107,7 @@ class ClassAnswers(TargetAnswers):
         return [self.class_names[number] for number in held]
 
     def record(self, graph: int) -> dict[str, Any]:
+        """The answer to one graph, as JSON can hold it."""
         p = self.probabilities[graph].tolist()
         return {
             "class": self.class_names[self.numbers[graph]],
@@ -161,7 +118,7 @@ class ClassAnswers(TargetAnswers):
         }
 
     def said(self, graph: int, named: bool = False) -> str:
-        """The answer to one graph in words: ``high (62%)``."""
+        """The answer to one graph in words: ``high (62%)``; ``named``: after the target."""
         number = self.numbers[graph]
         said = f"{self.class_names[number]} ({self.probabilities[graph, number]:.0%})"
         return f"{self.name} {said}" if named else said
@@ -186,7 +143,14 @@ class ClassAnswers(TargetAnswers):
         return said[which.ravel()].tolist()
 
     def charts(self, truth: Array, ids: Sequence[str], nodes: Array | None, n: str) -> list[Chart]:
-        """The confusion matrix, and ROC and precision-recall curves."""
+        """The confusion matrix, and ROC and precision-recall curves.
+
+        Args:
+            truth: Numbers of classes, all known, shape (g).
+            ids: What the graphs are called.
+            nodes: Their numbers of nodes, where known, shape (g).
+            n: Sample sizes, for the captions.
+        """
         y, names = truth.astype(np.int64), self.class_names
         matrix = confusion_matrix(y, self.numbers, len(names))
         drawn = confusion_chart(matrix, names, f"Confusion matrix. {n}.")
@@ -194,7 +158,7 @@ class ClassAnswers(TargetAnswers):
 
 
 @dataclass(frozen=True, eq=False)
-class NumberAnswers(TargetAnswers):
+class NumberAnswers(Answers):
     """Answers to how large something is of each graph.
 
     Args:
@@ -213,15 +177,19 @@ class NumberAnswers(TargetAnswers):
     intervals: Array | None = None
 
     found_in: ClassVar[str] = "a number; it is in `values`"
+    chosen: ClassVar[None] = None  # all channels are the answer
 
     @property
     def output(self) -> Array:
+        """The numbers, shape (g, 1)."""
         return self.values[:, None]
 
     def explained(self, graph: int) -> str:
+        """What is explained of a graph: the target."""
         return self.name
 
     def shared(self) -> Array:
+        """What an explanation shares out: the numbers."""
         return self.values
 
     def record(self, graph: int) -> dict[str, Any]:
@@ -250,6 +218,10 @@ class NumberAnswers(TargetAnswers):
     def charts(self, truth: Array, ids: Sequence[str], nodes: Array | None, n: str) -> list[Chart]:
         """Predicted against measured, residuals, and the error by the size of graphs."""
         return number_charts(truth, self.values, ids, nodes, self.name, n)
+
+
+#: Answers to one target of some graphs, by its kind.
+TargetAnswers = ClassAnswers | NumberAnswers
 
 
 @dataclass(frozen=True, eq=False)

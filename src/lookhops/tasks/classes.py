@@ -385,9 +385,6 @@ class Classification(TargetTask):
 
     # ---------------------------------------------------------------- tables
 
-    def target(self, name: str) -> Target:
-        return Target(name, self.class_names)
-
     def as_target(self, column: Tensor) -> Tensor:
         """Numbers of classes, -1 where blank, from a column of float64 with NaN there."""
         return column.nan_to_num(-1).long()

@@ -224,9 +224,6 @@ class OneNumber(TargetTask):
 
     # ---------------------------------------------------------------- tables
 
-    def target(self, name: str) -> Target:
-        return Target(name, kind=self.words)
-
     def as_target(self, column: Tensor) -> Tensor:
         return column
 
