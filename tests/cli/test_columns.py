@@ -40,7 +40,7 @@ def trained(tmp_path_factory):
     """The file and a model that reads its temperatures and solvents."""
     from lookhops.core.options import RECOMMENDED, Protocol
     from lookhops.models import train_into
-    from lookhops.models.saving import Provenance
+    from lookhops.models.folder import Provenance
     from lookhops.sources.loading import Reading, load
 
     folder = tmp_path_factory.mktemp("columns")

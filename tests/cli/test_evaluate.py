@@ -12,8 +12,8 @@ from lookhops.core.reading import Reading
 from lookhops.core.schema import read
 from lookhops.core.words import NONE
 from lookhops.models import Predictor, train_into
+from lookhops.models.folder import Provenance
 from lookhops.models.labelled import evaluate
-from lookhops.models.saving import Provenance
 from lookhops.nn import Architecture
 from lookhops.report.evaluation import evaluation_report
 from lookhops.sources.loading import load

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from lookhops.models.folder import FORMAT
+from lookhops.models.config import FORMAT
 
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "2"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]

@@ -19,7 +19,7 @@ from lookhops import LookHopsClassifier, LookHopsError, models
 from lookhops.cli import train
 from lookhops.core import files
 from lookhops.core.words import NONE
-from lookhops.models.folder import with_totals
+from lookhops.models.config import with_totals
 from lookhops.nn import RECOMMENDED
 from lookhops.runs.processes import ProcessLost
 from lookhops.training.engine import EagerEngine

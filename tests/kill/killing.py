@@ -29,7 +29,8 @@ torch.set_num_threads(1)  # before anything runs: a forked child must not miss i
 from lookhops import cli  # noqa: E402
 from lookhops.core import files  # noqa: E402
 from lookhops.core.errors import LookHopsError  # noqa: E402
-from lookhops.models.folder import CONFIG, PREDICTIONS, load_model  # noqa: E402
+from lookhops.models.config import CONFIG, PREDICTIONS  # noqa: E402
+from lookhops.models.folder import load_model  # noqa: E402
 from lookhops.runs.results import Results  # noqa: E402
 from lookhops.runs.store import Store  # noqa: E402
 from lookhops.runs.tune.tuning import read_tuning  # noqa: E402

@@ -6,7 +6,7 @@ import pytest
 
 from lookhops.models import train_into
 from lookhops.models.card import model_card
-from lookhops.models.folder import read_config
+from lookhops.models.config import read_config
 from lookhops.nn import Architecture
 from lookhops.sources.loading import load
 from lookhops.tasks import task_from_dict

@@ -15,7 +15,8 @@ import torch
 from lookhops.core import files
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import pack_tensors
-from lookhops.models.folder import FORMAT, load_model, run_records
+from lookhops.models.config import FORMAT, run_records
+from lookhops.models.folder import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture

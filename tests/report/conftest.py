@@ -8,7 +8,7 @@ import pytest
 
 from browser import open_browser
 from lookhops.graphs import Graphs, Target
-from lookhops.models.saving import Provenance
+from lookhops.models.folder import Provenance
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on

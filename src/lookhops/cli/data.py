@@ -186,11 +186,7 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
         *_name_rows(about, "node"),
         ("edge features", f"{about['edge_features']:,}"),
         *_name_rows(about, "edge"),
-        *(
-            [of_graphs, *_name_rows(about, "graph", numbers=False)]
-            if about["graph_features"]
-            else ()
-        ),
+        *of_graphs,
         *_target_rows(about["targets"]),
     ]
     if found := about["molecules"]:

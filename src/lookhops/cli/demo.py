@@ -60,7 +60,7 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         epochs: Most epochs of a run.
     """
     from lookhops.models import Predictor
-    from lookhops.models.folder import INFORMATION
+    from lookhops.models.config import INFORMATION
     from lookhops.neighbourhoods import look
     from lookhops.report.build import report_on
     from lookhops.sources.loading import load
@@ -137,7 +137,7 @@ def _train(
 ) -> dict[str, Any]:
     """Train a model into a folder, its seeds side by side; what ``config.json`` holds."""
     from lookhops.models import train_into
-    from lookhops.models.saving import Provenance
+    from lookhops.models.folder import Provenance
 
     kept = Provenance(command=command_line())
     options: dict[str, Any] = {"overwrite": True, "processes": None, "provenance": kept}

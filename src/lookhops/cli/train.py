@@ -267,7 +267,7 @@ def _train(
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.models import train_into
-    from lookhops.models.saving import Provenance
+    from lookhops.models.folder import Provenance
     from lookhops.runs.processes import ProcessLost
 
     found = information.to_dict() if information else None

@@ -87,7 +87,7 @@ def _tune(
     reading: Reading,
 ) -> Tuning:
     """Tune, with a progress bar and an orderly end when the user asks for one."""
-    from lookhops.models.saving import Provenance
+    from lookhops.models.folder import Provenance
     from lookhops.models.tuning import tune_into
 
     trials, runs = search.trials * len(plan.splits), 2 * len(plan.splits)

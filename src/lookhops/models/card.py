@@ -9,7 +9,7 @@ from lookhops.core.options import splits_in_words
 from lookhops.core.paired import CONFIDENCE
 from lookhops.core.tables import Table, in_markdown
 from lookhops.core.words import NONE, counted, joined, percent, span, visible
-from lookhops.models.folder import learner_in
+from lookhops.models.config import learner_in
 from lookhops.sources.rdkit.descriptors import in_words
 from lookhops.tasks import Metric, Task
 from lookhops.tasks.metrics import COUNTED, RESAMPLES

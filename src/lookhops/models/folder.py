@@ -1,215 +1,241 @@
-"""A trained model as a folder: ``model.safetensors``, ``config.json``, two tables, a reference.
+"""A trained model as a folder: what writes it, and what reads it, each part checked.
 
-``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
-``reference.safetensors`` what new graphs are compared with, ``MODEL.md`` is the model card.
-``config.json`` holds the hashes of the others. All of them appear, and replace those of an earlier
-model, in one step (:func:`~lookhops.core.files.changing`): a reader sees one model or the other.
+All files of a folder appear, and replace those of an earlier model, in one step
+(:func:`~lookhops.core.files.changing`): a reader sees one model or the other.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Any, cast
 
-import numpy as np
+import torch
 from torch import Tensor
 
-from lookhops import __version__
 from lookhops.core.errors import LookHopsError
-from lookhops.core.files import current, read_bytes, read_json, unpack_tensors
-from lookhops.core.options import Architecture, Protocol
-from lookhops.core.reading import Reading
-from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Range, Share, located, read
+from lookhops.core.files import (
+    changing,
+    current,
+    pack_tensors,
+    read_bytes,
+    unpack_tensors,
+    write_bytes,
+    write_json,
+)
+from lookhops.core.options import Architecture
+from lookhops.core.reading import AS_USUAL, Reading
+from lookhops.core.schema import located
+from lookhops.core.tables import csv_text
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.learners import Fitted, FittedNetwork, Learner, learner_from_dict
-from lookhops.learners.learner import FITTED
-from lookhops.learners.registry import SAVED
-from lookhops.models.reference import Reference
-from lookhops.runs.record import Machine, RunRecord
-from lookhops.sources.counts import check_graph_counts
-from lookhops.tasks import Calibration, Task, task_from_dict
-from lookhops.tasks.task import Head
-from lookhops.training.runs import FINAL, run_key
-
-FORMAT = "lookhops-model-2"
-WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
-PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
-#: The model card, for people: nothing is read from it.
-CARD = "MODEL.md"
-#: The hop information that chose k, where it was measured.
-INFORMATION = "information.json"
-#: Where ``config.json`` says what the other files' hashes are.
-CHECKSUMS = {
-    "weights_sha256": WEIGHTS,
-    "history_sha256": HISTORY,
-    "predictions_sha256": PREDICTIONS,
-    "reference_sha256": REFERENCE,
-}
-
-T = TypeVar("T")
-
-#: What ``config.json`` holds; a name with ``?`` may be missing.
-DATA = {
-    **dict.fromkeys(("name", "featuriser", "fingerprint", "splits"), str),
-    "graphs": Count,
-    "class_names": Sequence[str],
-}
-METRICS = {
-    **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
-    "confusion?": Sequence[Sequence[Count]],
-    "in_sets?": Sequence[Count],
-}
-#: What turns a seed's outputs into answers and regions. In the record of a seed the name of the
-#: target may stand before it, ``logS: ``, and that of a class behind it, `` of high``.
-CALIBRATION: Mapping[str, Any] = {
-    "temperature": Annotated[float, Range(1e-3, 1e3)],
-    "threshold": Share,
-    **dict.fromkeys(("conformal_quantile", "deviation_weight"), NotNegative),
-}
-#: What the record of a seed says of its training; of one that ended before its test all there is.
-TRAINED = {
-    **dict.fromkeys(("epochs", "best_epoch", "parameters"), Count | None),
-    "seconds_per_epoch?": NotNegative,
-}
-CONFIG_TYPE = AtLeast(
-    {
-        "learner": SAVED,
-        "protocol": Protocol,
-        "data": AtLeast(DATA),
-        "encoding": Encoding,
-        "task": Mapping[str, Any],
-        "versions": Mapping[str, str],
-        "machine": Machine,
-        "untested?": Mapping[str, Mapping[str, Count | None]],
-        "members": Mapping[str, Positive],
-        "final": bool,
-        "final_model?": AtLeast(dict.fromkeys(("epochs", "graphs", "members"), Positive)),
-        "metrics": AtLeast(METRICS),
-        "commonest?": Mapping[str, str],
-        **dict.fromkeys(("format", *CHECKSUMS), str),
-        **dict.fromkeys(("stopped?", "command?"), str),
-        "reading": Mapping[str, Any],
-    }
+from lookhops.graphs import Graphs
+from lookhops.learners import Fitted, FittedNetwork, Learner
+from lookhops.learners.learner import FITTED, shared_tensors
+from lookhops.models.card import model_card
+from lookhops.models.config import (
+    CARD,
+    CHECKSUMS,
+    CONFIG,
+    FORMAT,
+    HISTORY,
+    INFORMATION,
+    PREDICTIONS,
+    REFERENCE,
+    WEIGHTS,
+    calibration_of,
+    commonest_key,
+    learner_in,
+    one_model,
+    read_config,
+    task_in,
+    with_totals,
 )
+from lookhops.models.reference import Reference
+from lookhops.runs.record import Machine, about_training, conformal_scores, evaluate_runs, versions
+from lookhops.sources.counts import graph_counts
+from lookhops.sources.rdkit.descriptors import rdkit_version
+from lookhops.tasks import Calibration, Task
+from lookhops.training.runs import FINAL, NotFinite, Run, run_key
+
+#: Columns of a history in which not one epoch was finished.
+LOSSES = ("epoch", "train_loss", "val_loss", "seconds")
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The content of ``config.json``, of a version that is known here, checked."""
-    if not folder.is_dir():
-        raise LookHopsError(f"{folder}: no such model folder; `lookhops train` makes one.")
-    path = folder / CONFIG
-    if not current(path).exists():
-        raise LookHopsError(f"{folder}: not a folder of a trained model: it has no {CONFIG}.")
-    config = read_json(path)
-    if config.get("format") != FORMAT:
-        raise LookHopsError(
-            f"{path}: its format is {config.get('format', 'not given')!r}; this version of "
-            f"LookHops ({__version__}) reads {FORMAT!r}."
-        )
-    try:
-        read(CONFIG_TYPE, config)
-        if "facts" in config:
-            check_graph_counts(config["facts"], "facts")
-        classes, confusion = len(config["data"]["class_names"]), config["metrics"].get("confusion")
-        if confusion is not None and {len(confusion), *map(len, confusion)} != {classes}:
-            raise LookHopsError(f"metrics.confusion is not a table of {classes} by {classes}")
-        if len(config["metrics"].get("in_sets") or [0] * classes) != classes:
-            raise LookHopsError(f"metrics.in_sets is not of {classes} classes")
-        config = with_totals(config)
-        for name in ("epochs", "best_epoch"):
-            if strange := [seed for seed in config[name] if not seed.isdecimal()]:
-                raise LookHopsError(f"{name}.{strange[0]} is not a seed")
-    except LookHopsError as error:
-        raise LookHopsError(
-            f"{path}: damaged, not what `lookhops train` wrote: {error}."
-        ) from error
-    return config
+@dataclass(frozen=True)
+class Provenance:
+    """Where a model comes from, kept with it; nothing in it decides the training.
 
-
-def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``config.json`` holds, with what its records say of all seeds.
-
-    Added are the ``epochs`` and the ``best_epoch`` of each seed, the ``parameters`` of a network
-    and the mean ``seconds_per_epoch``.
+    Args:
+        reading: How the graphs were read: new ones are read so too.
+        command: The command line that asked for the model, for whoever wants it again.
+        information: The hop information that chose k, as JSON can hold it.
     """
-    tested, untested = config["metrics"]["seeds"], config.get("untested", {})
-    runs: dict[str, Mapping[str, Any]] = {}
-    for seed in map(str, config["protocol"]["seeds"]):
-        if seed in tested or seed in untested:
-            runs[seed] = tested.get(seed) or untested[seed]
-            read(AtLeast(TRAINED), runs[seed], f"metrics.seeds.{seed}")
-            for name, value in runs[seed].items():
-                kind = CALIBRATION.get(name.rpartition(": ")[2].partition(" of ")[0])
-                if kind is not None:
-                    read(kind, value, f"metrics.seeds.{seed}.{name}")
-    if not runs:
-        raise LookHopsError("metrics.seeds has no seed of the protocol")
-    first = next(iter(runs))
-    parameters = runs[first]["parameters"]
-    seconds = [run["seconds_per_epoch"] for run in tested.values() if "seconds_per_epoch" in run]
-    totals = {
-        "parameters": parameters and parameters // config["members"].get(first, 1),
-        "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
-        **{n: {seed: run[n] for seed, run in runs.items()} for n in ("epochs", "best_epoch")},
+
+    reading: Reading = AS_USUAL
+    command: str | None = None
+    information: Mapping[str, Any] | None = None
+
+
+UNKNOWN = Provenance()
+
+
+def save_model(
+    folder: Path,
+    every: Sequence[Run],
+    settings: Mapping[str, Any],
+    graphs: Graphs,
+    task: Task,
+    device: torch.device,
+    provenance: Provenance = UNKNOWN,
+    stopped: NotFinite | None = None,
+) -> dict[str, Any]:
+    """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
+
+    ``every`` has the runs, one a seed, with weights, and perhaps that on all graphs; ``stopped`` is
+    what ended the training before its time, if anything did.
+    """
+    runs = [run for run in every if run.seed != FINAL]
+    metrics = evaluate_runs(runs, graphs, task, device)
+    calibrations = {run.seed: calibration_of(metrics, run.seed) for run in runs}
+    target = task.targets(graphs).cpu()
+    scores = {
+        run.seed: conformal_scores(run, task, target[run.split.val], calibrations[run.seed])
+        for run in runs
+        if run.predictions  # else its training was stopped before its time
     }
-    return {**config, **totals}
+    learner, splits = learner_in(settings), [run.split for run in every]
+    descriptors = learner.encoding(graphs).descriptors
+    reference = Reference.of(graphs, task, splits, scores, learner.ignores_edges, descriptors)
+    written = {
+        WEIGHTS: pack_tensors(_weights(every, task), {"format": FORMAT}),
+        HISTORY: history_csv(runs).encode(),
+        PREDICTIONS: predictions_csv(runs, graphs, task, calibrations).encode(),
+        REFERENCE: pack_tensors(reference.tensors(), {}),
+    }
+    config = {
+        "format": FORMAT,
+        **settings,
+        "task": task.to_dict(),
+        "versions": versions() | ({"rdkit": rdkit_version()} if descriptors else {}),
+        "machine": asdict(Machine.here(device)),
+        "members": {str(run.seed): len(run.networks) for run in runs},
+        "facts": graph_counts(graphs),
+        "reading": _as_read(provenance.reading, graphs).to_dict(),
+        **_where_known(every, graphs, task, provenance),
+        "metrics": metrics,
+        **({"stopped": str(stopped)} if stopped else {}),
+        **{key: hashlib.sha256(written[name]).hexdigest() for key, name in CHECKSUMS.items()},
+    }
+    complete = with_totals(config)
+    written[CARD] = model_card(complete, task, reference.limit).encode()
+    with changing(folder, without=[INFORMATION]) as new:
+        for name, content in written.items():
+            write_bytes(new / name, content)
+        if provenance.information is not None:
+            write_json(new / INFORMATION, provenance.information)
+        write_json(new / CONFIG, config)
+    return complete
 
 
-def run_records(config: Mapping[str, Any]) -> tuple[RunRecord, ...]:
-    """The records of the seeds that were tested."""
-    shared = {name: config[name] for name in ("versions", "machine")}
-    found = []
-    for seed, metrics in config["metrics"]["seeds"].items():
-        record = {"seed": int(seed), "metrics": metrics, **shared}
-        found.append(RunRecord.from_dict(record, f"metrics.seeds.{seed}"))
-    return tuple(found)
+def _where_known(
+    every: Sequence[Run], graphs: Graphs, task: Task, provenance: Provenance
+) -> dict[str, Any]:
+    """What ``config.json`` says only where there is something to say."""
+    runs = [run for run in every if run.seed != FINAL]
+    final = next((run for run in every if run.seed == FINAL), None)
+    found = {
+        "untested": {str(run.seed): about_training(run) for run in runs if not run.predictions},
+        "final_model": final
+        and {
+            "epochs": len(final.history),
+            "graphs": len(final.split.train),
+            "members": len(final.networks),
+        },
+        "commonest": _commonest([final] if final else runs, graphs, task),
+        "command": provenance.command,
+    }
+    return {name: value for name, value in found.items() if value}
 
 
-def one_model(folder: Path, read_from: Callable[[Path], T]) -> T:
-    """What is read from a folder's files, all of one model: again where another took its place."""
-    path = folder / CONFIG
-    while True:
-        config = read_bytes(path) if current(path).is_file() else None
-        try:
-            return read_from(folder)
-        except LookHopsError:
-            if config is None or not current(path).is_file() or read_bytes(path) == config:
-                raise
+def _weights(runs: Sequence[Run], task: Task) -> dict[str, Tensor]:
+    """What was fitted for each member by its key; what members share stands with the first."""
+    weights: dict[str, Tensor] = {}
+    for run in runs:
+        for one in run.networks:
+            weights |= {f"{one.key}.{name}": value for name, value in one.weights.items()}
+        shared = shared_tensors(run, task)
+        weights |= {f"{run.key}.{name}": value for name, value in shared.items()}
+    return weights
 
 
-def calibration_of(metrics: Mapping[str, Any], seed: int) -> Calibration:
-    """What turns a seed's outputs into answers: it stands among the seed's metrics.
+def _commonest(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, str]:
+    """Of each target of classes, the one that is commonest in the training parts of these runs."""
+    target = task.targets(graphs).cpu()
+    trained = torch.cat([target[run.split.train] for run in runs])
+    return {
+        commonest_key(head): label
+        for head in task.heads
+        if (label := head.task.commonest_label(head.target(trained))) is not None
+    }
 
-    Of the networks that were trained on all graphs it is the median of the seeds'.
+
+def _as_read(reading: Reading, graphs: Graphs) -> Reading:
+    """A reading that also says which features of these graphs are categories and which numbers.
+
+    A later table is then read in the same way, although its values alone may look otherwise: of a
+    few graphs a column of whole numbers has few. Where all columns were features, these are named.
     """
-    if seed != FINAL:
-        return metrics["seeds"].get(str(seed), {})
-    each = list(metrics["seeds"].values())
-    names = [name for name, value in each[0].items() if isinstance(value, float)]
-    values = {name: [one.get(name) for one in each] for name in names}
-    return {name: float(np.median(each)) for name, each in values.items() if None not in each}
+    read = [name for name in graphs.whole.names.features if name in graphs.columns]
+    if reading.features is not None and not any("," in name for name in read):
+        reading = replace(reading, features=",".join(read) or None)
+    if graphs.featuriser:
+        return reading
+    labels = {*graphs.nodes.label_names, *graphs.edges.label_names}
+    numbers = {*graphs.nodes.number_names, *graphs.edges.number_names}
+    clear = {name for name in labels ^ numbers if "," not in name}
+    categories, numeric = (",".join(sorted(names & clear)) or None for names in (labels, numbers))
+    return replace(reading, categories=categories, numbers=numeric)
 
 
-def commonest_key(head: Head) -> str:
-    """Where ``commonest`` of ``config.json`` has the commonest class of a target."""
-    return head.name or "class"
+def history_csv(runs: Sequence[Run]) -> str:
+    """Every epoch of every seed, one line each; of several members, of each."""
+    keys = ("seed", "member") if any(run.members for run in runs) else ("seed",)
+    columns = next((list(run.history[0]) for run in runs if run.history), list(LOSSES))
+    rows = [
+        (*(getattr(one, key) for key in keys), *(row[name] for name in columns))
+        for run in runs
+        for one in run.networks
+        for row in one.history
+    ]
+    return csv_text((*keys, *columns), rows)
 
 
-def learner_in(config: Mapping[str, Any]) -> Learner:
-    """What was fitted."""
-    return learner_from_dict(config["learner"])
+def predictions_csv(
+    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
+) -> str:
+    """The answers to the test part of every seed, one line a graph.
+
+    Columns: seed, graph (its number from 0), id, nodes, and the task's: of classes, ``class`` (the
+    true one) and the calibrated probability of each, ``p(NAME)``; of a number, the one that was
+    measured and the one that is answered.
+    """
+    target, ids = task.targets(graphs).tolist(), graphs.ids
+    nodes = graphs.nodes_per_graph.tolist()
+    rows = []
+    for run in runs:
+        if "test" not in run.predictions:  # its training was stopped before its time
+            continue
+        answers = task.answers(run.predictions["test"], calibrations[run.seed])
+        for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
+            known = (run.seed, number, ids[number], nodes[number], *task.labels(target[number]))
+            rows.append((*known, *(f"{value:.6g}" for value in row)))
+    return csv_text(("seed", "graph", "id", "nodes", *task.columns), rows)
 
 
-def task_in(config: Mapping[str, Any]) -> Task:
-    """What was asked of it."""
-    return task_from_dict(config["task"])
-
-
-# -------------------------------------------------------------------- the model
+# -------------------------------------------------------------------- reading
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import called
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
-from lookhops.models.folder import Checkpoint, commonest_key
+from lookhops.models.config import commonest_key
+from lookhops.models.folder import Checkpoint
 from lookhops.models.predictor import Predictor
 from lookhops.sources.splits.given import target_in
 from lookhops.tasks import Metric, TargetAnswers

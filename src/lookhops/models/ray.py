@@ -17,7 +17,7 @@ from lookhops.core.options import Protocol
 from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Model
 from lookhops.models.answers import Predictions
-from lookhops.models.folder import read_config
+from lookhops.models.config import read_config
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.runs.ray import RETRIES, connected, import_ray

@@ -16,8 +16,8 @@ from lookhops.core.machine import usable_cores
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Model, learner_of
-from lookhops.models.folder import CONFIG, load_model
-from lookhops.models.saving import UNKNOWN, Provenance, save_model
+from lookhops.models.config import CONFIG
+from lookhops.models.folder import UNKNOWN, Provenance, load_model, save_model
 from lookhops.runs.processes import Processes
 from lookhops.runs.side_by_side import beside
 from lookhops.runs.state import ResumeState, difference, settings_of

@@ -12,8 +12,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol, SearchOptions
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
-from lookhops.models.folder import CONFIG
-from lookhops.models.saving import UNKNOWN, Provenance
+from lookhops.models.config import CONFIG
+from lookhops.models.folder import UNKNOWN, Provenance
 from lookhops.models.training import train_into
 from lookhops.runs.record import Machine
 from lookhops.runs.state import difference, settings_of

@@ -12,7 +12,7 @@ from lookhops.core.files import current
 from lookhops.core.schema import read
 from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
-from lookhops.models.folder import CONFIG, learner_in, run_records
+from lookhops.models.config import CONFIG, learner_in, run_records
 from lookhops.report.evaluation import performance_section
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
 from lookhops.report.page import Lines, Report, Section, Tile

@@ -18,7 +18,7 @@ from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.core.schema import located
 from lookhops.core.tables import with_formula
-from lookhops.models.folder import (
+from lookhops.models.config import (
     CONFIG,
     HISTORY,
     INFORMATION,

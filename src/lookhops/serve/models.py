@@ -19,7 +19,7 @@ from lookhops.core.words import agreeing, counted
 from lookhops.graphs import Graphs, concatenate
 from lookhops.graphs.features import BLANK
 from lookhops.models.answers import Predictions
-from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
+from lookhops.models.config import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.bodies import Refused
 

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from lookhops.cli.shared.printing import grid, panel
 from lookhops.core.options import splits_in_words
 from lookhops.core.words import counted, duration, short, span
-from lookhops.models.folder import learner_in, task_in
+from lookhops.models.config import learner_in, task_in
 from lookhops.tasks import Metric
 from lookhops.tasks.task import Head
 

@@ -11,13 +11,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from lookhops.core.options import (
-    Architecture,
-    Option,
-    Protocol,
-    argument_texts,
-    options_of,
-)
+from lookhops.core.options import Architecture, Option, Protocol, argument_texts, options_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 

@@ -18,7 +18,7 @@ from lookhops.explain.drawing.shares import draw_shares
 from lookhops.explain.kept import explain
 from lookhops.explain.neighbourhoods import SHOWN, top_neighbourhoods
 from lookhops.graphs import Graphs
-from lookhops.models.folder import learner_in
+from lookhops.models.config import learner_in
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.nn.others import is_other
