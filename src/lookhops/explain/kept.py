@@ -41,6 +41,32 @@ class LayerView:
     group: Array
     dropped_edges: Array
 
+    def cut(self, nodes: slice) -> LayerView:
+        """The part of a batch's view that belongs to the graph with these nodes."""
+        first, last = nodes.start, nodes.stop
+        low, high = np.searchsorted(self.nodes, (first, last))
+        group, ends = self.group[nodes], self.dropped_edges[:, 0]
+        return LayerView(
+            self.nodes[low:high] - first,
+            self.score[low:high],
+            self.kept[low:high],
+            np.where(group >= 0, group - first, -1),
+            self.dropped_edges[(ends >= first) & (ends < last)] - first,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON can hold it."""
+        alive = self.group >= 0
+        merged = bool((self.group[alive] != np.flatnonzero(alive)).any())
+        return {
+            "nodes": self.nodes.tolist(),
+            "score": [float(f"{value:.6g}") for value in self.score.tolist()],
+            "kept": self.nodes[self.kept].tolist(),
+            "dropped": self.nodes[~self.kept].tolist(),
+            "dropped_edges": self.dropped_edges.tolist(),
+            **({"merged_into": self.group.tolist()} if merged else {}),
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
@@ -75,7 +101,7 @@ class Explanation:
             "num_nodes": self.num_nodes,
             **({} if self.node_ids is None else {"node_ids": [*self.node_ids]}),
             "edges": self.edges.tolist(),
-            "layers": [_layer_json(number, view) for number, view in enumerate(self.layers, 1)],
+            "layers": [{"layer": n, **view.as_json()} for n, view in enumerate(self.layers, 1)],
         }
 
     def layered(self) -> LayeredGraph:
@@ -114,37 +140,19 @@ class Explanation:
         return panels(graph.lasting(MOST_NODES), self.id, head, captions)
 
 
-def _layer_json(number: int, view: LayerView) -> dict[str, Any]:
-    alive = view.group >= 0
-    merged = bool((view.group[alive] != np.flatnonzero(alive)).any())
-    return {
-        "layer": number,
-        "nodes": view.nodes.tolist(),
-        "score": [float(f"{value:.6g}") for value in view.score.tolist()],
-        "kept": view.nodes[view.kept].tolist(),
-        "dropped": view.nodes[~view.kept].tolist(),
-        "dropped_edges": view.dropped_edges.tolist(),
-        **({"merged_into": view.group.tolist()} if merged else {}),
-    }
-
-
 def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> Iterator[Explanation]:
-    """What the pooling layers of one seed's network kept of each graph.
+    """What the pooling layers of one seed's network, by default the first, kept of each graph.
 
     The answer is that of all seeds together.
-
-    Args:
-        predictor: The model.
-        graphs: The graphs.
-        seed: Which of the model's seeds to look into; by default its first.
     """
     seed = predictor.known_seed(seed)
-    if not predictor.models[seed].pools or len(predictor.models[seed].convs) < 2:
+    model = predictor.models[seed]
+    if not model.pools or len(model.convs) < 2:
         raise LookHopsError(
             f"{predictor.checkpoint.folder}: its network has no pooling, so it looks at all nodes "
             "alike; train one with `--pool lookhops` and two layers or more."
         )
-    if not predictor.models[seed].pools[0].stackable:
+    if not model.pools[0].stackable:
         raise LookHopsError(
             f"{predictor.checkpoint.folder}: its pooling is another library's, which does not say "
             "what became of each node; train one with `--pool lookhops`."
@@ -172,31 +180,28 @@ def _explain_batch(
             answers.record(number),
             part.size,
             paired(*part.ends)[0],
-            [_cut(view, part.nodes.start, part.nodes.stop) for view in layers],
+            [view.cut(part.nodes) for view in layers],
             part.smiles,
             part.ids,
         )
 
 
 def _layer_views(graphs: Graphs, decisions: list[Pooled], keeps_edges: bool) -> list[LayerView]:
-    """Each layer's decision, nodes numbered as in the whole batch before the first layer.
+    """Each layer's decision, nodes numbered as in the batch before the first layer.
 
-    Args:
-        graphs: The batch.
-        decisions: One a layer.
-        keeps_edges: Whether the edges of every level are among the graph's own, as they are unless
-            nodes are merged.
+    ``keeps_edges`` says whether the edges of every layer are among those of the graph, as they are
+    unless nodes are merged.
     """
     layers = []
-    nodes = np.arange(graphs.num_nodes)  # the batch's node behind each node of the level
-    place = np.arange(graphs.num_nodes)  # the level's node for each node of the batch, or -1
+    nodes = np.arange(graphs.num_nodes)  # the batch's node behind each node of the layer
+    place = np.arange(graphs.num_nodes)  # the layer's node for each node of the batch, or -1
     source, target = graphs.source.numpy(), graphs.target.numpy()
     for pooled in decisions:
         keep = pooled.node.cpu().numpy()
         into = np.arange(len(nodes)) if pooled.cluster is None else pooled.cluster.cpu().numpy()
-        # Where does each of the level's nodes stand in the next level?
-        next_place = np.where(keep, keep.cumsum() - 1, -1)[into]
-        place = np.where(place >= 0, next_place[place], -1)
+        # Where does each of the layer's nodes stand in the next one?
+        then = np.where(keep, keep.cumsum() - 1, -1)[into]
+        place = np.where(place >= 0, then[place], -1)
         kept = nodes[keep]
         dropped = np.empty((0, 2), dtype=int)
         if keeps_edges:
@@ -209,17 +214,3 @@ def _layer_views(graphs: Graphs, decisions: list[Pooled], keeps_edges: bool) -> 
         layers.append(LayerView(nodes, score, keep, group, dropped))
         nodes = kept
     return layers
-
-
-def _cut(view: LayerView, first: int, last: int) -> LayerView:
-    """The part of a batch's view that belongs to the graph with nodes ``first`` to ``last``."""
-    low, high = np.searchsorted(view.nodes, (first, last))
-    edges = view.dropped_edges
-    group = view.group[first:last]
-    return LayerView(
-        view.nodes[low:high] - first,
-        view.score[low:high],
-        view.kept[low:high],
-        np.where(group >= 0, group - first, -1),
-        edges[(edges[:, 0] >= first) & (edges[:, 0] < last)] - first,
-    )

@@ -327,22 +327,24 @@ def _load(folder: Path) -> Checkpoint:
             ]
         if by_member:
             raise LookHopsError(f"it also has tensors of {next(iter(by_member))!r}")
-    _check_hash(path, content, config["weights_sha256"], "train again")
+    check_hash(path, content, config["weights_sha256"], "train again")
     fitted = {
         seed: tensors[key] for seed in members if (key := f"{run_key(seed, 0)}.{FITTED}") in tensors
     }
     reference, path = None, folder / REFERENCE
     if current(path).is_file():
         content = read_bytes(path)
-        _check_hash(path, content, config["reference_sha256"], "remove the file")
+        check_hash(path, content, config["reference_sha256"], "remove the file")
         with located(str(path)):
             reference = Reference.from_tensors(unpack_tensors(content, path)[0], task)
     return Checkpoint(folder, config, learner, encoding, task, members, fitted, reference)
 
 
-def _check_hash(path: Path, content: bytes, expected: str, otherwise: str) -> None:
+def check_hash(path: Path, content: bytes, expected: str, otherwise: str) -> None:
+    """Refuse a file that is not the one that the model was saved with."""
     if hashlib.sha256(content).hexdigest() != expected:
-        what = "the weights that" if path.name == WEIGHTS else "what"
+        names = {WEIGHTS: "weights", HISTORY: "history", PREDICTIONS: "predictions"}
+        what = f"the {names[path.name]} that" if path.name in names else "what"
         raise LookHopsError(
             f"{path}: not {what} {CONFIG} describes; finish the training with "
             f"`lookhops train ... --resume`, or {otherwise}."

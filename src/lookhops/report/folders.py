@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from lookhops.models.config import (
     HISTORY,
     INFORMATION,
     PREDICTIONS,
+    check_hash,
     one_model,
     read_config,
     task_in,
@@ -146,13 +146,11 @@ def reading_of(path: Path) -> Reading:
 
 def _history(folder: Path, config: Mapping[str, Any]) -> History:
     """The epochs of each seed and member; none where there is no such file."""
-    path = folder / HISTORY
-    if not _is_there(path, config["history_sha256"]):
+    columns = {"seed": int, **dict.fromkeys(COLUMNS, float)}
+    maybe = {f"val_{task_in(config).watched.name}": float, "member": int}
+    rows = _table(folder / HISTORY, config["history_sha256"], columns, maybe)
+    if rows is None:
         return {}
-    watched = f"val_{task_in(config).watched.name}"
-    rows = _table(
-        path, {"seed": int, **dict.fromkeys(COLUMNS, float)}, {watched: float, "member": int}
-    )
     if "member" not in rows:
         rows["member"] = 0
     parts: Any = rows.groupby(["seed", "member"], sort=False)
@@ -161,19 +159,13 @@ def _history(folder: Path, config: Mapping[str, Any]) -> History:
 
 def _predictions(folder: Path, config: Mapping[str, Any]) -> pd.DataFrame | None:
     """The test graphs' answers; none where there is no such file."""
-    path = folder / PREDICTIONS
-    if not _is_there(path, config["predictions_sha256"]):
-        return None
     task = task_in(config)
     truth, given = columns_of(task)
-    numbers = {**dict.fromkeys(("seed", "graph", "nodes"), int), **dict.fromkeys(given, float)}
-    rows = _table(path, numbers | dict.fromkeys(("id", *truth), str))
-    try:
-        for name, head in zip(truth, task.heads, strict=True):
-            rows[name] = head.task.parse(rows[name].tolist())
-    except ValueError as error:
-        raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error
-    return None if rows.empty else rows
+    columns: dict[str, Any] = dict.fromkeys(("seed", "graph", "nodes"), int)
+    columns |= {"id": str, **dict.fromkeys(given, float)}
+    columns |= {name: head.task.parse for name, head in zip(truth, task.heads, strict=True)}
+    rows = _table(folder / PREDICTIONS, config["predictions_sha256"], columns)
+    return None if rows is None or rows.empty else rows
 
 
 def columns_of(task: Task) -> tuple[list[str], list[str]]:
@@ -182,27 +174,29 @@ def columns_of(task: Task) -> tuple[list[str], list[str]]:
     return list(task.columns[:count]), list(task.columns[count:])
 
 
-def _is_there(path: Path, sha256: str) -> bool:
-    """Whether a table is there; one that is not the model's own is refused."""
-    if not current(path).is_file():
-        return False
-    if hashlib.sha256(read_bytes(path)).hexdigest() != sha256:
-        raise LookHopsError(
-            f"{path}: not the {path.stem} that {CONFIG} describes; finish the training with "
-            "`lookhops train ... --resume`, or remove the file."
-        )
-    return True
-
-
 def _table(
-    path: Path, kinds: Mapping[str, type], maybe: Mapping[str, type] = MappingProxyType({})
-) -> pd.DataFrame:
-    """The columns of a table, by name and type, and those that it may have."""
-    content = io.BytesIO(read_bytes(path))
+    path: Path,
+    sha256: str,
+    columns: Mapping[str, Any],
+    maybe: Mapping[str, type] = MappingProxyType({}),
+) -> pd.DataFrame | None:
+    """Columns of a table, each by its type or by what reads its texts, and those that it may have.
+
+    None where there is no such file; one that is not the model's is refused.
+    """
+    if not current(path).is_file():
+        return None
+    content = read_bytes(path)
+    check_hash(path, content, sha256, "remove the file")
     try:  # as text first: a class may be called "NA", and Python reads numbers to the last digit
-        rows = pd.read_csv(content, dtype=str, na_filter=False)
-        rows = rows.map(with_formula).rename(columns=with_formula)
-        types = {**kinds, **{name: kind for name, kind in maybe.items() if name in rows}}
-        return rows[list(types)].astype(types)
+        texts = pd.read_csv(io.BytesIO(content), dtype=str, na_filter=False)
+        texts = texts.map(with_formula).rename(columns=with_formula)
+        every = {**columns, **{name: kind for name, kind in maybe.items() if name in texts}}
+        return pd.DataFrame(
+            {
+                name: texts[name].astype(kind) if isinstance(kind, type) else kind([*texts[name]])
+                for name, kind in every.items()
+            }
+        )
     except (ValueError, KeyError) as error:
         raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error

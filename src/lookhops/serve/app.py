@@ -106,38 +106,32 @@ def create_app(
     async def counters() -> Response:
         return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
 
-    _errors(app)
+    for kind in (LookHopsError, RequestValidationError, HTTPException, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, answer_error)
     app.add_middleware(Guard, token=token, hosts=tuple(hosts), metrics=metrics)
     return app
 
 
-def _errors(app: FastAPI) -> None:
-    """Errors as one sentence each; those that no user can cause are logged."""
-
-    @app.exception_handler(LookHopsError)
-    async def refused(request: Request, error: LookHopsError) -> Response:
-        if not isinstance(error, Refused):
-            lacking = isinstance(error, FeatureMissing)
-            status = HTTPStatus.UNPROCESSABLE_ENTITY if lacking else HTTPStatus.BAD_REQUEST
-            error = Refused(status, " ".join(str(error).split()))
-        return answer_refused(error)
-
-    @app.exception_handler(RequestValidationError)
-    async def unfit(request: Request, error: RequestValidationError) -> Response:
-        return answer_refused(Refused(HTTPStatus.BAD_REQUEST, in_a_sentence(error.errors()[0])))
-
-    @app.exception_handler(HTTPException)
-    async def unknown(request: Request, error: HTTPException) -> Response:
-        sentence = f"{request.method} {request.url.path}: {error.detail}."
-        return answer_refused(Refused(HTTPStatus(error.status_code), sentence))
-
-    @app.exception_handler(ClientDisconnect)
-    async def gone(request: Request, error: ClientDisconnect) -> Response:
-        return answer_refused(Refused(HTTPStatus.BAD_REQUEST, "The body ended early."))
-
-    @app.exception_handler(Exception)
-    async def failed(request: Request, error: Exception) -> Response:
-        return answer_refused(fault())
+async def answer_error(request: Request, error: Exception) -> Response:
+    """An error as one sentence; one that no user can cause is logged too."""
+    status, sentence = HTTPStatus.BAD_REQUEST, " ".join(str(error).split())
+    match error:
+        case Refused():
+            return answer_refused(error)
+        case FeatureMissing():
+            status = HTTPStatus.UNPROCESSABLE_ENTITY
+        case LookHopsError():
+            pass
+        case RequestValidationError():
+            sentence = in_a_sentence(error.errors()[0])
+        case HTTPException():
+            status = HTTPStatus(error.status_code)
+            sentence = f"{request.method} {request.url.path}: {error.detail}."
+        case ClientDisconnect():
+            sentence = "The body ended early."
+        case _:
+            return answer_refused(fault())
+    return answer_refused(Refused(status, sentence))
 
 
 class Files(StaticFiles):
