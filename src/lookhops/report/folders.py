@@ -22,11 +22,11 @@ from lookhops.models.config import (
     HISTORY,
     INFORMATION,
     PREDICTIONS,
-    check_hash,
     one_model,
     read_config,
     task_in,
 )
+from lookhops.models.folder import check_hash
 from lookhops.report.sections.data import check_information
 from lookhops.runs.tune.tuning import Tuning, read_tuning
 from lookhops.tasks import Metric, Task
