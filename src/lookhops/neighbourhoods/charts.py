@@ -68,21 +68,18 @@ def _gains_figure(parts: Mapping[str, Any]) -> Figure:
     """Marks for the gains of each part and a line for their fit; parts stand a little aside."""
     traces = []
     for i, (name, part) in enumerate(parts.items()):
-        k = np.asarray(part["k"]) + 0.1 * (i - (len(parts) - 1) / 2)
-        look = {"color": colour(i), "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 9}
-        hover = "k = %{x:.0f}: %{y:.4f}"
-        dots = series(
-            "markers", k.tolist(), rounded(part["gain"]), hover, name=label(name), marker=look
-        )
+        shift, k = 0.1 * (i - (len(parts) - 1) / 2), np.asarray(part["k"])
+        marker = {"color": colour(i), "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 9}
+        gain, hover = rounded(part["gain"]), "k = %{x:.0f}: %{y:.4f}"
+        dots = series("markers", (k + shift).tolist(), gain, hover, name=label(name), marker=marker)
         if part.get("gain_interval"):
             low, high = np.asarray(part["gain_interval"]).T
             dots["error_y"] = interval(low, part["gain"], high)
-        fine = np.linspace(part["k"][0], part["k"][-1], 60)
-        drawn = rounded(fine + k[0] - part["k"][0]), rounded(_fitted(part, fine))
+        fine = np.linspace(k[0], k[-1], 60)
         style = {"color": colour(i), "dash": "dash", "width": 1.5}
         legend = {"name": "fit"} if len(parts) == 1 else {"showlegend": False}
-        fit = series("lines", *drawn, line=style, **legend)
-        traces += [dots, fit]
+        fitted = rounded(_fitted(part, fine))
+        traces += [dots, series("lines", rounded(fine + shift), fitted, line=style, **legend)]
     gain = axis("information gain IG(k), nats", rangemode="tozero")
     return figure(traces, axis("hops k", dtick=1, zeroline=False), gain)
 

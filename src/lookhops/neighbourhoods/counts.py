@@ -31,7 +31,7 @@ MOST_ALIKE = 8
 
 
 def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
-    r"""Counts in unary: one 64-bit code a node and hop, shape (n, h + 1).
+    r"""Counts in unary: one 64-bit code for each node and hop, shape (n, h + 1).
 
     The :math:`t`-th node of an identity :math:`c` in a graph has the code
     :math:`\mathrm{mix}(g\,c + t)`: a feature of its own, which a graph has once or not at all. The
@@ -46,12 +46,7 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
 
 
 def count_in_unary(identity: Tensor, owner: Tensor) -> Tensor:
-    """As :func:`unary_codes`, of anything that graphs have several of.
-
-    Args:
-        identity: What each one is, shape (n, c); different columns have different identities.
-        owner: The graph of each one, int64, shape (n).
-    """
+    """As :func:`unary_codes`, of anything that graphs have several of; ``owner`` is their graph."""
     flat = identity.flatten()
     # Equal keys: the same identity in the same graph.
     key = combine(flat, owner.repeat_interleave(identity.shape[1]))
@@ -59,7 +54,7 @@ def count_in_unary(identity: Tensor, owner: Tensor) -> Tensor:
     place = torch.arange(flat.numel(), device=flat.device)
     rank = torch.empty_like(flat)
     rank[order] = place - last_begin(run_begins(key[order]))
-    return combine(flat, rank).view_as(identity)
+    return combine(flat, rank).view_as(identity)  # different columns have different identities
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,10 +80,7 @@ class SparseRows:
         return SparseRows(self.indices[entries], offsets, self.num_columns)
 
     def weights(self) -> Tensor:
-        r"""What gives rows unit length where none repeats: :math:`1/\sqrt{\mathrm{entries}}`.
-
-        One weight an entry, float32; each entry of a row has the same.
-        """
+        r"""Of each entry :math:`1/\sqrt{\mathrm{entries}}` of its row: rows of unit length."""
         counts = self.offsets.diff()
         scale = counts.clamp(min=1).double().rsqrt().float()
         return torch.repeat_interleave(scale, counts, output_size=self.indices.numel())
@@ -191,9 +183,7 @@ class Vocabulary:
     def _beginnings(self) -> tuple[int, Tensor, int]:
         """Where the first code with each beginning stands: codes are hashes, so few share one.
 
-        Returns:
-            Bits that do not belong to the beginning; the places, from that of the smallest number
-            on; and how many codes share a beginning at most.
+        Bits that do not belong to it; the places; and how many codes share one at most.
         """
         bits = len(self).bit_length() + 3
         beyond = 8 * self.codes.element_size() - bits
@@ -238,7 +228,7 @@ def pair_codes(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor
         hops: The largest distance, :math:`h`.
 
     Returns:
-        The codes, graph after graph, int64, shape (p), and where each graph's begin, shape (g + 1).
+        The codes, shape (p), and where those of each graph begin, shape (g + 1).
     """
     _, kinds, owner = pair_kinds(graphs, label, hops)
     codes = count_in_unary(kinds[:, None], owner)[:, 0]
@@ -246,10 +236,7 @@ def pair_codes(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor
 
 
 def pair_kinds(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The nodes of each pair, shape (p, 2), what kind it is, and its graph, shapes (p).
-
-    Arguments and order are those of :func:`pair_codes`.
-    """
+    """The nodes of each pair, shape (p, 2), its kind, and its graph, as in :func:`pair_codes`."""
     first, second, distance = map(torch.from_numpy, _pairs(graphs, hops))
     owner = graphs.batch.cpu().long()[first]
     order = stable_argsort(owner)

@@ -38,6 +38,8 @@ MAX_HOPS = 6
 MIN_GRAPHS = 2
 #: Bins of each numeric attribute.
 BINS = 8
+#: Columns of a table of what is lost, and of which estimate each is.
+LOST = {"lost": "mean", "low": "low", "high": "high"}
 #: Of ridge regression. NCI1 changes by a point at most from 0.1 to 1; hop tasks, with few decisive
 #: features among thousands, want a small one.
 PENALTY = 0.2
@@ -69,7 +71,7 @@ class LabelInformation:
         """The most hops that were looked at."""
         return len(self.scores) - 1
 
-    @property
+    @cached_property
     def mean(self) -> Array:
         """Mean score over the splits, shape (H + 1)."""
         return self.scores.mean(1)
@@ -79,7 +81,7 @@ class LabelInformation:
         """Sample standard deviation over the splits, shape (H + 1)."""
         return self.scores.std(1, ddof=1)
 
-    @property
+    @cached_property
     def best(self) -> int:
         """The hops with the highest mean score, the fewest of them."""
         return int(self.mean.argmax())
@@ -87,14 +89,10 @@ class LabelInformation:
     @cached_property
     def lost(self) -> list[Estimate]:
         """How far h hops are below the best number of hops, paired over splits."""
-        return self._paired(self.scores[self.best] - self.scores)
+        differences = self.scores[self.best] - self.scores
+        return [corrected_t(one, self.validation_to_train) for one in differences]
 
     @cached_property
-    def gained(self) -> list[Estimate]:
-        """How far h hops are above the commonest class or the mean, paired over splits."""
-        return self._paired(self.scores - self.naive)
-
-    @property
     def enough(self) -> int | None:
         """The fewest hops that lose nothing beyond noise, or none where all are as bad as chance.
 
@@ -103,16 +101,15 @@ class LabelInformation:
         hops must not be beyond noise, and what they gain on the commonest class, or the mean, must
         be.
         """
-        hops = range(self.max_hops + 1)
-        fits = (h for h in hops if self._real(self.gained[h]) and not self._real(self.lost[h]))
-        return next(fits, None)
 
-    def _real(self, difference: Estimate) -> bool:
-        """Whether a difference is above 0 beyond noise."""
-        return difference.mean > 0 and difference.p * len(self.scores) < LEVEL
+        def is_real(difference: Estimate) -> bool:
+            return difference.mean > 0 and difference.p * len(self.scores) < LEVEL
 
-    def _paired(self, differences: Array) -> list[Estimate]:
-        return [corrected_t(one, self.validation_to_train) for one in differences]
+        for hops, lost in enumerate(self.lost):
+            gained = corrected_t(self.scores[hops] - self.naive, self.validation_to_train)
+            if is_real(gained) and not is_real(lost):
+                return hops
+        return None
 
     # ---------------------------------------------------------------- as text and numbers
 
@@ -161,16 +158,9 @@ class LabelInformation:
         """One row a number of hops: the score, its spread, what is lost against the best."""
         import pandas as pd
 
-        return pd.DataFrame(
-            {
-                "hops": range(self.max_hops + 1),
-                self.metric: self.mean,
-                "std": self.std,
-                "lost": [lost.mean for lost in self.lost],
-                "low": [lost.low for lost in self.lost],
-                "high": [lost.high for lost in self.lost],
-            }
-        )
+        lost = {name: [getattr(one, at) for one in self.lost] for name, at in LOST.items()}
+        scores = {self.metric: self.mean, "std": self.std}
+        return pd.DataFrame({"hops": range(self.max_hops + 1), **scores, **lost})
 
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, as plain numbers and text that JSON can hold."""
@@ -220,7 +210,9 @@ def look_labels(
     if len(chosen) < 2:
         raise LookHopsError("What is noise shows on two splits or more: give at least 2 seeds.")
     report = progress or (lambda _what, _share: None)
-    graphs = _labelled(graphs.to("cpu"))
+    graphs = graphs.to("cpu")
+    assert graphs.y is not None
+    graphs = graphs[known_targets(graphs.y)]
     assert graphs.y is not None
     y, classes = graphs.y.numpy(), graphs.num_classes
     splits = [split(graphs, seed, stratify=classes > 0) for seed in chosen]
@@ -231,21 +223,14 @@ def look_labels(
         report("reading neighbourhoods", hops / (max_hops + 1))
         answers = ridge_predictions(rows, targets - common, train, PENALTY) + common
         scores.append(score(answers, y, splits))
-    one = splits[0]
     return LabelInformation(
-        graphs.name,
-        len(graphs),
-        np.array(scores),
-        np.array(score(np.broadcast_to(common, targets.shape), y, splits)),
-        len(one.val) / len(one.train),
-        None if classes else graphs.targets[0].name,
+        name=graphs.name,
+        graphs=len(graphs),
+        scores=np.array(scores),
+        naive=np.array(score(np.broadcast_to(common, targets.shape), y, splits)),
+        validation_to_train=len(splits[0].val) / len(splits[0].train),
+        number=None if classes else graphs.targets[0].name,
     )
-
-
-def _labelled(graphs: Graphs) -> Graphs:
-    """The graphs whose target is known."""
-    known = None if graphs.y is None else known_targets(graphs.y)
-    return graphs if known is None or bool(known.all()) else graphs[known]
 
 
 def why_not(graphs: Graphs) -> str | None:
@@ -281,12 +266,10 @@ def _rows_by_depth(graphs: Graphs, max_hops: int) -> Iterator[csr_array]:
 
 
 def _seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
-    """The identities of what is seen at 0, 1, ... hops, each of shape (n, readings).
-
-    Graphs are read by their labels alone, and once more with the numbers of nodes and with those of
-    edges. Numbers, even in few bins, make neighbourhoods almost all different, which would
-    hide what labels and edges predict.
-    """
+    """The identities of what is seen at 0, 1, ... hops, each of shape (n, readings)."""
+    # Graphs are read by their labels alone, and once more with the numbers of nodes and with those
+    # of edges. Numbers, even in few bins, make neighbourhoods almost all different, which would
+    # hide what labels and edges predict.
     bins, edge_bins = (
         None if numbers is None else Bins.learn(numbers, BINS)(numbers)
         for numbers in (graphs.nodes.numbers, graphs.edges.numbers)

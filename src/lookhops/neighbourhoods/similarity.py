@@ -108,7 +108,7 @@ class SimilarityIndex:
 
 
 def sample(graphs: Graphs, chosen: Tensor | None = None) -> Tensor:
-    """Numbers of the (chosen) graphs that an index holds: all, or always the same of very many."""
+    """Numbers of the (chosen) graphs that an index holds: all, or always the same sample."""
     nodes = graphs.nodes_per_graph.cpu().long()
     chosen = torch.arange(len(graphs)) if chosen is None else chosen.cpu()
     if int(nodes[chosen].sum()) * (HOPS + 1) <= MOST_CODES:
