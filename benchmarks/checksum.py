@@ -4,28 +4,23 @@ LOOKHOPS_DATA=... python benchmarks/checksum.py
 """
 
 import tempfile
-import time
 from pathlib import Path
 
 from lookhops.graphs import Graphs, storage
 from lookhops.sources.loading import load
+from shared import best_of
 
 
-def best(path: Path) -> float:
+def reading(path: Path) -> float:
     """Milliseconds of the fastest of several readings."""
-    seconds = []
-    for _ in range(20):
-        start = time.perf_counter()
-        Graphs.load(path)
-        seconds.append(time.perf_counter() - start)
-    return 1000 * min(seconds)
+    return 1000 * best_of(20, lambda: Graphs.load(path))[0].wall
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "dd.graphs"
         load("DD").save(path)
-        checked = best(path)
+        checked = reading(path)
         storage.check_content = lambda *given: None
         size = path.stat().st_size / 1e6
-        print(f"DD, {size:.1f} MB: {checked:.1f} ms with the checksum, {best(path):.1f} without")
+        print(f"DD, {size:.1f} MB: {checked:.1f} ms with the checksum, {reading(path):.1f} without")

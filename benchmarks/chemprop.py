@@ -81,18 +81,19 @@ def main() -> None:
         splits=plan,
         store=given.output / "runs.sqlite",
     )
-    scores = {cell.model: list(cell.metrics["rmse"]) for cell in found.results.cells}
+    scores = {cell.model: list(cell.metrics["rmse"]) for cell in found.cells.values()}
     scores["chemprop"] = errors
     scores = {name: scores[name] for name in by_mean(scores, False)}
     print(f"\n{graphs.name}, {len(errors)} splits, {given.split}: RMSE")
     for name, values in scores.items():
         mean, std = mean_std(values)
         print(f"{name:<24} {mean:.3f} ± {std:.3f}")
-    for pair in compare_pairs(scores, found.results.cells[0].test_to_train, False):
+    for pair in compare_pairs(scores, found.best.test_to_train, False):
         e = pair.difference
+        ends = "" if e.interval is None else f", {e.low:+.3f} to {e.high:+.3f}"
         print(
-            f"{pair.first} against {pair.second}: {e.mean:+.3f}, {e.low:+.3f} to {e.high:+.3f}, "
-            f"p {e.p:.2g}, Holm's p {pair.adjusted_p:.2g}"
+            f"{pair.first} against {pair.second}: {e.mean:+.3f}{ends}, p {e.p:.2g}, Holm's p "
+            f"{pair.adjusted_p:.2g}"
         )
 
 

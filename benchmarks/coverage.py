@@ -27,12 +27,7 @@ import lookhops
 from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.learners import Network, learner_of
 from lookhops.tasks import task_of
-from lookhops.tasks.conformal import (
-    class_nonconformity,
-    class_sets,
-    number_intervals,
-    number_nonconformity,
-)
+from lookhops.tasks.conformal import class_scores, class_sets, number_intervals, number_scores
 
 #: The network that is trained, and how.
 NETWORK = replace(RECOMMENDED, hidden=48, layers=3, edges="ignore")
@@ -50,10 +45,10 @@ def coverages(graphs: int, splits: int, coverage: float) -> dict[str, np.ndarray
     found: dict[str, list[float]] = {"sets of classes": [], "intervals of numbers": []}
     for _ in range(splits):
         val, test = np.array_split(generator.permutation(graphs), 2)
-        known = [class_nonconformity(sharp[val], y[val])]
+        known = [class_scores(sharp[val], y[val])]
         sets = class_sets(sharp[None, test], known, coverage)
         found["sets of classes"].append(sets[np.arange(len(test)), y[test]].mean())
-        known = [number_nonconformity(answers[val], measured[val])]
+        known = [number_scores(answers[val], measured[val])]
         low, high = number_intervals(answers[None, test], known, coverage).T
         held = (low <= measured[test]) & (measured[test] <= high)
         found["intervals of numbers"].append(held.mean())
@@ -97,7 +92,7 @@ def by_thirds(
             expected = run.deviation(task, "unseen"), run.deviation(task, "test")
             val, test = (one if one is None else one.numpy().T for one in expected)
             answers = task.answers(outputs.get("unseen", outputs["val"]), {})
-            known = task.nonconformity(answers, y[parts.val], expected[0])
+            known = task.distances(answers, y[parts.val], expected[0])
             given = task.answers(outputs["test"], {}).numpy()[None]
             truth = y[parts.test].numpy()
             low, high = task.regions(given, [known], options.coverage, test).T

@@ -6,18 +6,17 @@ kinds of bonds. Seconds a seed for fifty epochs of the training part, in turns, 
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
+from functools import partial
 
 import torch
 
-from lookhops.core.options import PAPER_SEEDS, Protocol
+from lookhops.core.options import PAPER_SEEDS
 from lookhops.graphs import Graphs
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.sources.loading import load
-from lookhops.sources.splits import split
-from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
+from shared import best_of, stack_of
 
 EPOCHS, ROUNDS = 50, 3
 NETWORKS = {
@@ -31,25 +30,16 @@ NETWORKS = {
 }
 
 
-def engine_of(graphs: Graphs, architecture: Architecture) -> StackedEngine:
-    """An engine of ten seeds whose step is recorded."""
-    splits = [split(graphs, seed) for seed in PAPER_SEEDS]
-    protocol, device = Protocol(seeds=PAPER_SEEDS), torch.device("cuda")
-    engine = StackedEngine(
-        graphs, task_of(graphs), splits, PAPER_SEEDS, architecture, protocol, device
-    )
+def ready(graphs: Graphs, architecture: Architecture) -> StackedEngine:
+    """A stack of ten seeds that has recorded its steps."""
+    engine = stack_of(graphs, architecture)
     engine.epoch(0)
     return engine
 
 
-def seconds(engine: StackedEngine) -> float:
-    """Seconds a seed."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
+def train(engine: StackedEngine) -> None:
     for number in range(1, EPOCHS + 1):
         engine.epoch(number)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / len(PAPER_SEEDS)
 
 
 def main() -> None:
@@ -59,11 +49,12 @@ def main() -> None:
         graphs = load(name)
         print(f"\n{name + ': 50 epochs, ten seeds, each':36}{'ignore':>10}{'use':>10}{'ratio':>8}")
         for network, architecture in NETWORKS.items():
-            pair = [
-                engine_of(graphs, replace(architecture, edges=edges)) for edges in ("ignore", "use")
+            tasks = [
+                partial(train, ready(graphs, replace(architecture, edges=edges)))
+                for edges in ("ignore", "use")
             ]
-            rounds = [[seconds(engine) for engine in pair] for _ in range(ROUNDS)]
-            without, using = (min(times) for times in zip(*rounds, strict=True))
+            times = best_of(ROUNDS, *tasks, device="cuda")
+            without, using = (taken.wall / len(PAPER_SEEDS) for taken in times)
             print(f"{network:36}{without:8.3f} s{using:8.3f} s{using / without:7.2f}x", flush=True)
 
 

@@ -14,7 +14,6 @@ and exact neighbourhoods too.
 
 import argparse
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -28,15 +27,7 @@ from lookhops.core.words import counted
 from lookhops.explain import attribute
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
-
-
-def seconds(run: Callable[[], object], device: str) -> tuple[float, float]:
-    """By the clock, and of all cores together: on a busy machine the second says more."""
-    began = time.perf_counter(), time.process_time()
-    run()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - began[0], time.process_time() - began[1]
+from shared import seconds
 
 
 def main() -> None:

@@ -24,8 +24,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,9 +34,11 @@ from rich.table import Table
 
 import lookhops
 from lookhops import Graphs, Protocol
+from lookhops.core.words import between
 from lookhops.neighbourhoods import Vocabulary, identities
 from lookhops.runs.compare import compare
 from lookhops.runs.store import Store
+from shared import best_of
 
 SETS = {"NCI1": 5, "DD": 3}
 WANTED = 30
@@ -69,16 +69,6 @@ for _ in range(rounds):
 colours = [len(kernel._inv_labels[hop]) for hop in range(hops + 1)]
 print(json.dumps({"seconds": best, "colours": colours}))
 """
-
-
-def best_of(rounds: int, task: Callable[[], object]) -> tuple[float, float]:
-    """Wall and CPU seconds of the round that took the least CPU."""
-    found = []
-    for _ in range(rounds):
-        wall, cpu = time.perf_counter(), time.process_time()
-        task()
-        found.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return min(found, key=lambda one: one[1])
 
 
 def in_plain_python(graphs: Graphs) -> list[tuple[list[list[int]], list[int]]]:
@@ -128,7 +118,7 @@ def on_gpu(graphs: Graphs, hops: int) -> tuple[float, float]:
         identities(moved, hops)
         torch.cuda.synchronize()
 
-    return best_of(20, task)
+    return best_of(20, task)[0]
 
 
 def compare_models(console: Console) -> None:
@@ -140,13 +130,13 @@ def compare_models(console: Console) -> None:
         run(graphs[::20], MODELS, Protocol(seeds=SEEDS[:1], max_epochs=1))  # what is imported late
         for seed, model in itertools.product(SEEDS, MODELS):
             task = partial(run, graphs, [model], Protocol(seeds=(seed,)))
-            spent[model] = [a + b for a, b in zip(spent[model], best_of(1, task), strict=True)]
+            spent[model] = [a + b for a, b in zip(spent[model], best_of(1, task)[0], strict=True)]
             console.print(f"seed {seed}, {model}: {spent[model][1]:.1f} s of CPU so far")
         found = run(graphs, MODELS, Protocol(seeds=SEEDS))  # all there: nothing is trained
     table = Table(title=f"{len(SEEDS)} splits of NCI1, one thread", title_justify="left")
     for heading in ("", "wall s", "CPU s", "validation accuracy", "test accuracy"):
         table.add_column(heading, justify="right" if heading else "left")
-    for cell in found.results.cells:
+    for cell in found.cells.values():
         val = sum(run.metrics["val_accuracy"] for run in cell.runs) / len(cell.runs)
         test = sum(found.scores[cell.model]) / len(SEEDS)
         times = (f"{seconds:.0f}" for seconds in spent[cell.model])
@@ -154,10 +144,8 @@ def compare_models(console: Console) -> None:
     console.print(table)
     [pair] = found.pairs
     difference = pair.difference
-    mean, low, high = difference.mean, difference.low, difference.high
-    console.print(
-        f"{pair.first} minus {pair.second}, test: {mean:.1f}, 95% {low:.1f} to {high:.1f}"
-    )
+    ends = "" if difference.interval is None else f", 95% {between(difference.interval)}"
+    console.print(f"{pair.first} minus {pair.second}, test: {difference.mean:.1f}{ends}")
 
 
 def main() -> None:
@@ -185,8 +173,8 @@ def compare_identities(console: Console) -> None:
             sys.exit(f"fingerprints.py: {name} has {colours} colours, {theirs['colours']} there")
         rows = {} if theirs is None else {"GraKeL": theirs["seconds"]}
         rows |= {
-            "identities": best_of(10, partial(identities, graphs, hops)),
-            "identities and counts": best_of(3, partial(counted, graphs, hops)),
+            "identities": best_of(10, partial(identities, graphs, hops))[0],
+            "identities and counts": best_of(3, partial(counted, graphs, hops))[0],
         }
         if torch.cuda.is_available():
             rows["identities, GPU"] = on_gpu(graphs, hops)

@@ -11,9 +11,7 @@ import io
 import os
 import sys
 import tempfile
-import time
 import zipfile
-from collections.abc import Callable
 from contextlib import redirect_stderr
 from pathlib import Path
 
@@ -28,17 +26,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.utils import from_networkx
 
 import lookhops
-
-
-def best_of(rounds: int, *tasks: Callable[[], object]) -> list[float]:
-    """The shortest time of each task in seconds, the tasks taking turns."""
-    times: list[list[float]] = [[] for _ in tasks]
-    for _ in range(rounds):
-        for task, spent in zip(tasks, times, strict=True):
-            start = time.perf_counter()
-            task()
-            spent.append(time.perf_counter() - start)
-    return [min(spent) for spent in times]
+from shared import best_of
 
 
 def unpack(archive: Path, root: Path) -> None:
@@ -128,8 +116,8 @@ def main() -> None:
     for heading in ("", "PyG, s", "LookHops, s", "times as fast", "at least"):
         table.add_column(heading, justify="right" if heading else "left")
     for what, wanted, (theirs, ours) in rows:
-        ratio = f"{theirs / ours:.1f}"
-        table.add_row(what, f"{theirs:.4f}", f"{ours:.4f}", ratio, str(wanted))
+        ratio = f"{theirs.wall / ours.wall:.1f}"
+        table.add_row(what, f"{theirs.wall:.4f}", f"{ours.wall:.4f}", ratio, str(wanted))
     Console(highlight=False).print(table)
 
 

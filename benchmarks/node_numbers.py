@@ -84,7 +84,11 @@ def rings(size: int, telling: Draw, other: Draw, noise: float = 0.6, seed: int =
         torch.from_numpy(np.concatenate(target)),
         torch.tensor(nodes),
         nodes=Features(
-            numbers=torch.from_numpy(attributes).float(), number_names=["telling", "other"]
+            numbers=torch.from_numpy(attributes).float(),
+            number_names=(
+                "telling",
+                "other",
+            ),
         ),
         y=torch.arange(size) % 2,
         class_names=["beside each other", "scattered"],

@@ -32,23 +32,17 @@ from lookhops.nn import Architecture
 from lookhops.sources.loading import load
 from lookhops.training.device import seeded_model
 from lookhops.training.inference import Ensemble
-from repeated import repeated
+from shared import best_of, check_alike, repeated
 from training import PlainNetwork
 
 #: Graphs that PyG's side is timed on: it takes the same time for each.
 PEER = 2048
 
 
-def seconds(run, device: str, times: int = 3) -> float:
-    """The fastest of a few runs, after one to get ready."""
-    found = []
-    for _ in range(times + 1):
-        start = time.perf_counter()
-        run()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        found.append(time.perf_counter() - start)
-    return min(found[1:])
+def fastest(task: Callable[[], object], device: str, rounds: int) -> float:
+    """Seconds, after one round to get ready."""
+    task()
+    return best_of(rounds, task, device=device)[0].wall
 
 
 @torch.no_grad()
@@ -71,12 +65,11 @@ def inside(graphs: Graphs, seeds: int, device: str) -> None:
             return torch.cat([plain(b.to(device)) for b in DataLoader(data, batch_size=256)])
 
         ours = ensemble.outputs(whole)[0][:PEER].log_softmax(-1)
-        close = torch.isclose(ours, loop().cpu(), rtol=1e-3, atol=1e-3).all(1)
-        assert close.float().mean() > 0.98  # nodes with nearly equal scores may be kept or not
+        check_alike(ours, loop().cpu())
         times = 3 if device == "cuda" else 1
-        own = seconds(lambda e=ensemble, w=whole: e.outputs(w), device, times)
+        own = fastest(lambda e=ensemble, w=whole: e.outputs(w), device, times)
         rate = len(graphs) * seeds / own
-        theirs = len(data) / seconds(loop, device, times)
+        theirs = len(data) / fastest(loop, device, times)
         print(
             f"LiCheb, pooling {pool}: {rate:,.0f} graphs a second and model "
             f"({own:.2f} s for {len(graphs):,} graphs and {seeds} seeds); PyG {theirs:,.0f}; "
@@ -101,22 +94,22 @@ def packed(graphs: Graphs, few: Graphs, seeds: int, device: str, folder: Path) -
         took = command(folder / "model", folder / "many.graphs", folder / "x.csv", device)
         print(f"command to file, {which} run: {took:.2f} s for {len(graphs):,} graphs")
     predictor = Predictor(folder / "model", device)
-    took = seconds(lambda: predictor.predict(graphs), device, 1)
+    took = fastest(lambda: predictor.predict(graphs), device, 1)
     rate = len(graphs) * seeds / took
     print(f"Predictor.predict: {took:.2f} s, {rate:,.0f} graphs a second and model")
     whole = predictor.whole(graphs)
-    took = seconds(lambda: predictor.outputs_of(whole, predictor.checkpoint.answering), device, 1)
+    took = fastest(lambda: predictor.outputs_of(whole, predictor.checkpoint.answering), device, 1)
     print(f"of it networks: {took:.2f} s, {len(graphs) * seeds / took:,.0f}")
     reference = predictor.checkpoint.reference
     assert reference is not None
-    took = seconds(lambda: reference.index.nearest(whole.graphs), device, 1)
+    took = fastest(lambda: reference.index.nearest(whole.graphs), device, 1)
     print(f"of it similarity to {len(reference.index):,} training graphs: {took:.2f} s")
 
 
 #: Runs the command, and says what it held.
 WITH_MEMORY = """
 import runpy, sys
-from process_memory import Memory
+from shared import Memory
 memory, sys.argv[0] = Memory(), "lookhops"
 try:
     runpy.run_module("lookhops", run_name="__main__")

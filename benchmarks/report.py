@@ -61,6 +61,8 @@ def make_folder(folder: Path, graphs: Graphs, seeds: int, epochs: int) -> None:
             for i, value in enumerate(loss.tolist()):
                 row = (seed, i + 1, value, 1.1 * value, 1 - value, 0.5)
                 writer.writerow(row)
+    history = (folder / "history.csv").read_bytes()
+    config["history_sha256"] = hashlib.sha256(history).hexdigest()
     answers = (folder / "predictions.csv").read_text().splitlines()
     p = generator.beta(2, 2, size=len(answers) - 1)
     lines = [line.split(",")[:4] for line in answers[1:]]

@@ -25,8 +25,7 @@ from lookhops.sources.loading import load
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
-from process_memory import Memory
-from repeated import repeated
+from shared import Memory, repeated
 
 #: Graphs of the case with exact neighbourhoods.
 FEW = 1_000_000

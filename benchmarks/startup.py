@@ -12,8 +12,11 @@ import argparse
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from shared import best_of
 
 #: Runs the command, and says when its first epoch is over.
 FIRST_EPOCH = """
@@ -37,14 +40,10 @@ main()
 """
 
 
-def seconds(*words: str) -> float:
-    """The fastest of three runs of Python."""
-    found = []
-    for _ in range(3):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
-        found.append(time.perf_counter() - start)
-    return min(found)
+def fastest(*words: str) -> float:
+    """Seconds of the fastest of three runs of Python."""
+    run = partial(subprocess.run, [sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+    return best_of(3, run)[0].wall
 
 
 def main() -> None:
@@ -53,9 +52,9 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--data", default="NCI1")
     given = parser.parse_args()
-    peer = seconds("-c", "import typer, rich.console, rich.table, rich.markdown")
-    print(f"lookhops --help: {seconds('-m', 'lookhops', '--help'):.2f} s; its imports {peer:.2f} s")
-    print(f"import torch: {seconds('-c', 'import torch'):.2f} s")
+    peer = fastest("-c", "import typer, rich.console, rich.table, rich.markdown")
+    print(f"lookhops --help: {fastest('-m', 'lookhops', '--help'):.2f} s; its imports {peer:.2f} s")
+    print(f"import torch: {fastest('-c', 'import torch'):.2f} s")
     with TemporaryDirectory() as name:
         for _ in range(2):
             words = ["train", given.data, "--epochs", "2", "-o", str(Path(name) / "model")]

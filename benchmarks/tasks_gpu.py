@@ -8,18 +8,16 @@ training and validation each, in turns. Run on a machine with a GPU:
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
+from functools import partial
 
 import torch
 
-from lookhops.core.options import PAPER_SEEDS, Protocol
 from lookhops.graphs import Graphs, Target
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.sources.loading import load
-from lookhops.sources.splits import split
-from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
+from shared import best_of, stack_of
 
 DEVICE = torch.device("cuda")
 EPOCHS, TURNS = 20, 3
@@ -41,36 +39,23 @@ def tasks_of(graphs: Graphs) -> dict[str, Graphs]:
     }
 
 
-def engine_of(graphs: Graphs, architecture: Architecture) -> StackedEngine:
-    splits = [split(graphs, seed) for seed in PAPER_SEEDS]
-    protocol = Protocol(seeds=PAPER_SEEDS)
-    return StackedEngine(
-        graphs, task_of(graphs), splits, PAPER_SEEDS, architecture, protocol, DEVICE
-    )
-
-
-def seconds(engine: StackedEngine, first: int) -> float:
-    """Seconds of an epoch, training and validation."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for number in range(first, first + EPOCHS):
+def epochs(engine: StackedEngine) -> None:
+    """Training and validation."""
+    for number in range(1, EPOCHS + 1):
         engine.epoch(number)
         engine.validate()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / EPOCHS
 
 
 def main() -> None:
     graphs = load("NCI1")
+    tasks = tasks_of(graphs)
     print(torch.cuda.get_device_name(DEVICE))
     for name, architecture in NETWORKS.items():
-        engines = {task: engine_of(own, architecture) for task, own in tasks_of(graphs).items()}
-        for engine in engines.values():  # records the steps
-            seconds(engine, 1)
-        found = {
-            task: min(seconds(engine, 1 + EPOCHS * turn) for turn in range(1, TURNS + 1))
-            for task, engine in engines.items()
-        }
+        engines = [stack_of(own, architecture) for own in tasks.values()]
+        for engine in engines:  # records the steps
+            epochs(engine)
+        times = best_of(TURNS, *(partial(epochs, engine) for engine in engines), device="cuda")
+        found = {task: taken.wall / EPOCHS for task, taken in zip(tasks, times, strict=True)}
         print(f"\n{name}: ms an epoch of ten stacked seeds on {graphs.name}")
         for task, taken in found.items():
             ratio = taken / found["classification"]

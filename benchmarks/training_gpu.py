@@ -6,7 +6,6 @@ are timed and scaled to fifty. Ours trains ten seeds in one stack, and one alone
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, replace
 
 import torch
@@ -31,7 +30,8 @@ from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training import PAPER_SEEDS, Protocol
 from lookhops.training.stacked import StackedEngine
-from training import PlainNetwork, plain_epoch, seconds
+from shared import seconds, stack_of
+from training import PlainNetwork, plain_epoch
 
 DEVICE = torch.device("cuda")
 EPOCHS = 50
@@ -62,24 +62,16 @@ class PyGNetwork(PlainNetwork):
         return torch.log_softmax(self.mlp(total), dim=-1)
 
 
-def engine_of(graphs: Graphs, seeds: tuple[int, ...], precision: str, **options) -> StackedEngine:
-    protocol = Protocol(seeds=seeds, precision=precision)
-    splits = [split(graphs, seed) for seed in seeds]
-    return StackedEngine(
-        graphs, task_of(graphs), splits, seeds, Architecture(**options), protocol, DEVICE
-    )
-
-
 def ours(graphs: Graphs, seeds: tuple[int, ...], precision: str, epochs: int, **options) -> float:
     """Seconds a seed for fifty epochs."""
-    engine = engine_of(graphs, seeds, precision, **options)
+    engine = stack_of(graphs, Architecture(**options), seeds, precision)
     engine.epoch(0)  # records the step
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for number in range(1, epochs + 1):
-        engine.epoch(number)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) / len(seeds) * EPOCHS / epochs
+
+    def train() -> None:
+        for number in range(1, epochs + 1):
+            engine.epoch(number)
+
+    return seconds(train, DEVICE).wall / len(seeds) * EPOCHS / epochs
 
 
 def pyg(graphs: Graphs, epochs: int, **options) -> float:
@@ -94,7 +86,7 @@ def pyg(graphs: Graphs, epochs: int, **options) -> float:
     epoch = plain_epoch(model, DataLoader(data, batch_size=256, shuffle=True), DEVICE)
     if epochs > 1:
         seconds(epoch, DEVICE)  # warm up
-    return sum(seconds(epoch, DEVICE) for _ in range(epochs)) * EPOCHS / epochs
+    return sum(seconds(epoch, DEVICE).wall for _ in range(epochs)) * EPOCHS / epochs
 
 
 def table(graphs: Graphs, rows: list[tuple[str, dict, int, int]]) -> None:
@@ -119,11 +111,8 @@ def inference(graphs: Graphs) -> None:
     engine = StackedEngine(graphs, task_of(graphs), [part], (11,), Architecture(), protocol, DEVICE)
     engine.validate()
     torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(20):
-        engine.validate()
-    torch.cuda.synchronize()
-    rate = 20 * len(graphs) / (time.perf_counter() - start)
+    taken = seconds(lambda: [engine.validate() for _ in range(20)], DEVICE)
+    rate = 20 * len(graphs) / taken.wall
     print(f"\nInference over {graphs.name} from packed data: {rate:,.0f} graphs a second")
 
 
@@ -133,16 +122,12 @@ def copy_bandwidth() -> float:
     y = torch.empty_like(x)
     y.copy_(x)
     torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(10):
-        y.copy_(x)
-    torch.cuda.synchronize()
-    return 10 * 2 * x.nbytes / (time.perf_counter() - start)
+    return 10 * 2 * x.nbytes / seconds(lambda: [y.copy_(x) for _ in range(10)], DEVICE).wall
 
 
 def roofline(graphs: Graphs, precision: str) -> None:
     """What fraction of the copy bandwidth a training step reaches, kernel by kernel."""
-    engine = engine_of(graphs, PAPER_SEEDS, precision)
+    engine = stack_of(graphs, Architecture(), PAPER_SEEDS, precision)
     engine.epoch(0)
     with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as record:
         engine.epoch(1)

@@ -19,13 +19,14 @@ def signed(word: int) -> int:
 #: generators), and its increment, 2^64 over the golden ratio: an odd number without structure.
 MIX_1, MIX_2, GAMMA = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15
 GOLDEN = signed(GAMMA)
+STEPS = ((30, signed(MIX_1)), (27, signed(MIX_2)))
 
 
 def mix_(x: Tensor) -> Tensor:
     """As :func:`mix`, in place."""
-    for shift, factor in ((30, MIX_1), (27, MIX_2)):
+    for shift, factor in STEPS:
         x ^= (x >> shift).bitwise_and_((1 << (64 - shift)) - 1)  # a shift without the sign
-        x *= signed(factor)
+        x *= factor
     return x.bitwise_xor_((x >> 31).bitwise_and_((1 << 33) - 1))
 
 

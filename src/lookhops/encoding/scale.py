@@ -58,31 +58,25 @@ class Scale:
             values: Shape (n, a).
         """
         seen = values.detach().cpu().double()  # here, so that it is the same for every device
-        columns = [_Column.fit(kind, column[~column.isnan()]) for column in seen.unbind(1)]
-        shift, factor = (
-            torch.tensor([getattr(own, name) for own in columns], dtype=torch.float64)
-            for name in ("shift", "factor")
-        )
-        bent = torch.tensor([own.bent for own in columns], dtype=torch.bool)
+        columns = [column[~column.isnan()] for column in seen.unbind(1)]
+        fitted = [_fit_column(kind, column) for column in columns]
+        shift, factor, bent = torch.tensor(fitted, dtype=torch.float64).view(-1, 3).T.contiguous()
         knots = scores = shift.new_zeros(len(columns), 0)
         if bool(bent.any()):
-            knots, scores = (
-                torch.stack(own)
-                for own in zip(*(_quantiles(column) for column in seen.unbind(1)), strict=True)
-            )
+            knots, scores = torch.stack([_quantiles(column) for column in columns], 1)
         blank = torch.full_like(shift, torch.nan)
-        found = cls(shift, factor, blank, bent, knots, scores)
+        found = cls(shift, factor, blank, bent.bool(), knots, scores)
         return replace(found, fill=found(seen).nanmean(0).nan_to_num(0.0))
 
     def __call__(self, values: Tensor) -> Tensor:
         """Columns on this scale, blanks filled, shape (n, a); of members one after another."""
-        own, shape = self.to(values), values.shape
-        if own.shift.dim() > 1:
-            values = values.view(len(own.shift), -1, shape[-1])
-        scaled = (values - own.shift) * own.factor
-        if own.knots.shape[-1]:
-            scaled = torch.where(own.bent, own._interpolated(values), scaled)
-        return torch.where(values.isnan(), own.fill, scaled).view(shape)
+        here, shape = self.to(values), values.shape
+        if here.shift.dim() > 1:
+            values = values.view(len(here.shift), -1, shape[-1])
+        scaled = (values - here.shift) * here.factor
+        if here.knots.shape[-1]:
+            scaled = torch.where(here.bent, here._interpolated(values), scaled)
+        return torch.where(values.isnan(), here.fill, scaled).view(shape)
 
     def _interpolated(self, values: Tensor) -> Tensor:
         """Scores between those of the knots on either side."""
@@ -108,25 +102,24 @@ class Scale:
     @classmethod
     def stack(cls, members: Sequence[Scale], like: Tensor) -> Scale:
         """The scales of several members, where a tensor is, for their values one after another."""
-        most = max(one.knots.shape[-1] for one in members)
-        parts = {}
+        most, parts = max(one.knots.shape[-1] for one in members), {}
         for name in members[0].tensors():
-            own = [getattr(one, name) for one in members]
+            each = [getattr(one, name) for one in members]
             if name in ("knots", "scores"):  # of a member without bent columns: none counts
-                own = [one if one.shape[-1] else one.new_zeros(len(one), most) for one in own]
-                parts[name] = torch.stack(own)
+                each = [one if one.shape[-1] else one.new_zeros(len(one), most) for one in each]
+                parts[name] = torch.stack(each)
             else:
-                parts[name] = torch.stack(own)[:, None]
+                parts[name] = torch.stack(each)[:, None]
         return cls(**parts).to(like)
 
     def tensors(self) -> dict[str, Tensor]:
         """What a model folder keeps of it."""
-        return {own.name: getattr(self, own.name) for own in fields(self)}
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Scale:
         """The scale that :meth:`tensors` gave."""
-        return cls(**{own.name: tensors[own.name] for own in fields(cls)})
+        return cls(**{part.name: tensors[part.name] for part in fields(cls)})
 
 
 class Scales(NamedTuple):
@@ -142,34 +135,27 @@ class Scales(NamedTuple):
         return cls(*(Scale.stack(known, like) if known else None for known in sides))
 
 
-class _Column(NamedTuple):
-    """What was fitted on one column."""
-
-    shift: float = 0.0
-    factor: float = 1.0
-    bent: bool = False
-
-    @classmethod
-    def fit(cls, kind: str, values: Tensor) -> _Column:
-        """Fit on a column without its blanks."""
-        if kind == "none" or not values.numel() or values.min() == values.max():
-            return cls()
-        spread = float(values.std(correction=0))
-        ordered = values.sort().values
-        low, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in (0.25, 0.75))
-        # Where more than half of the values are equal the quartiles tell nothing.
-        usual = (high - low) / (2 * QUARTILE) or spread
-        bent = kind == "quantiles" or spread > HEAVY * usual
-        return cls(float(values.mean()), 1 / spread, bent)
+def _fit_column(kind: str, values: Tensor) -> tuple[float, float, bool]:
+    """Shift, factor and whether it is bent, of a column without its blanks."""
+    if kind == "none" or not values.numel() or values.min() == values.max():
+        return 0.0, 1.0, False
+    spread = float(values.std(correction=0))
+    ordered = values.sort().values
+    low, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in (0.25, 0.75))
+    # Where more than half of the values are equal the quartiles tell nothing.
+    usual = (high - low) / (2 * QUARTILE) or spread
+    return float(values.mean()), 1 / spread, kind == "quantiles" or spread > HEAVY * usual
 
 
-def _quantiles(column: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantiles of a column, and their scores; equal ones have the mean of theirs."""
-    values = column[~column.isnan()].sort().values
+def _quantiles(values: Tensor) -> Tensor:
+    """Quantiles of a column without blanks, and their scores; equal ones have the mean of theirs.
+
+    Shape (2, knots).
+    """
     if not values.numel():
-        return column.new_zeros(KNOTS), column.new_zeros(KNOTS)
-    place = torch.arange(KNOTS, dtype=torch.float64)
-    knots = values[(place / (KNOTS - 1) * (len(values) - 1)).long()]
-    scores = torch.special.ndtri((place + 0.5) / KNOTS)
+        return values.new_zeros(2, KNOTS)
+    number = torch.arange(KNOTS, dtype=torch.float64)
+    knots = values.sort().values[(number / (KNOTS - 1) * (len(values) - 1)).long()]
+    scores = torch.special.ndtri((number + 0.5) / KNOTS)
     same = (knots[:, None] == knots).double()
-    return knots, same @ scores / same.sum(1)
+    return torch.stack((knots, same @ scores / same.sum(1)))

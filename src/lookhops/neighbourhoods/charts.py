@@ -70,8 +70,8 @@ def _gains_figure(parts: Mapping[str, Any]) -> Figure:
     for i, (name, part) in enumerate(parts.items()):
         shift, k = 0.1 * (i - (len(parts) - 1) / 2), np.asarray(part["k"])
         marker = {"color": colour(i), "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 9}
-        gain, hover = rounded(part["gain"]), "k = %{x:.0f}: %{y:.4f}"
-        dots = series("markers", (k + shift).tolist(), gain, hover, name=label(name), marker=marker)
+        y, hover = rounded(part["gain"]), "k = %{x:.0f}: %{y:.4f}"
+        dots = series("markers", (k + shift).tolist(), y, hover, name=label(name), marker=marker)
         if part.get("gain_interval"):
             low, high = np.asarray(part["gain_interval"]).T
             dots["error_y"] = interval(low, part["gain"], high)

@@ -144,8 +144,8 @@ def reach(
         (those of ``block.labels``), shape (K, n, l); sums of their values, shape (K, d, n).
     """
     rows, labels = block.nodes.size, block.labels.shape[1]
-    size = np.empty((max_k, rows), dtype=np.int64)
-    having = np.empty((max_k, rows, labels), dtype=np.int32)
+    size = np.zeros((max_k, rows), dtype=np.int64)
+    having = np.zeros((max_k, rows, labels), dtype=np.int32)
     width = 0 if values is None else values.shape[1]
     sums = np.zeros((max_k, width, rows))
     panel = max(1, PANEL_BYTES // (8 * rows))
@@ -182,7 +182,6 @@ class _Count:
     """How many bits of each row are set, in all and label by label."""
 
     def __init__(self, block: Block, start: int, stop: int) -> None:
-        self._is_first = start == 0
         self._shape = (block.nodes.size, stop - start + 1)
         ends = np.clip(block.ends - 8 * start, 0, 8 * (stop - start))[block.graph]
         words = np.arange(block.nodes.size)[:, None] * self._shape[1]
@@ -190,10 +189,7 @@ class _Count:
         self._byte = ends + 8 * words
 
     def __call__(self, bits: np.ndarray, size: np.ndarray, having: np.ndarray) -> None:
-        """Add the bits of each row to ``size`` (n), those of each label to ``having`` (n, l).
-
-        The first panel sets them.
-        """
+        """Add the bits of each row to ``size`` (n), those of each label to ``having`` (n, l)."""
         # Times 0x0101...: each byte becomes the sum of itself and the lower ones, at most 64.
         running = _bits_per_byte(bits) * _EACH_BYTE
         before = np.zeros(self._shape, dtype=np.int32)  # bits set in the words before this one
@@ -204,12 +200,8 @@ class _Count:
         np.left_shift(running, np.uint64(8), out=inside[:, :-1])
         upto = np.take(before, self._word)
         upto += np.take(inside.view(np.uint8), self._byte)
-        if self._is_first:
-            size[:] = before[:, -1]
-            np.subtract(upto[:, 1:], upto[:, :-1], out=having)
-        else:
-            size += before[:, -1]
-            having += np.diff(upto, axis=1)
+        size += before[:, -1]
+        having += np.diff(upto, axis=1)
 
 
 def _bits_per_byte(bits: np.ndarray) -> np.ndarray:
