@@ -60,7 +60,8 @@ class Scale:
         seen = values.detach().cpu().double()  # here, so that it is the same for every device
         columns = [column[~column.isnan()] for column in seen.unbind(1)]
         fitted = [_fit_column(kind, column) for column in columns]
-        shift, factor, bent = torch.tensor(fitted, dtype=torch.float64).view(-1, 3).T.contiguous()
+        table = torch.tensor(fitted, dtype=torch.float64).view(-1, 3)
+        shift, factor, bent = table.T.clone(memory_format=torch.contiguous_format)
         knots = scores = shift.new_zeros(len(columns), 0)
         if bool(bent.any()):
             knots, scores = torch.stack([_quantiles(column) for column in columns], 1)
