@@ -42,10 +42,7 @@ def test_names_of_models():
         ("licheb/droput=0.3", "Did you mean 'dropout'"),
         ("licheb/k", "options are written"),
         ("pyg:GATv2Conv/k=3", "pyg:GATv2Conv does not read k"),
-        (
-            "pyg:GATv2Conv/head=3",
-            "no option 'head'; there are heads, .*Did you mean 'heads'",
-        ),
+        ("pyg:GATv2Conv/head=3", "no option 'head'; there are heads, .*Did you mean 'heads'"),
         ("pyg:RGCNConv", "needs edge_type: more than node features and edges"),
         ("licheb+pyg:MemPooling", "gives no edges"),
         ("pyg:GINEConv", "needs graphs with edge features, and edges=use"),

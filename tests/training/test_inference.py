@@ -45,11 +45,7 @@ def test_no_graphs(noisy):  # noqa: F811
     assert Ensemble(networks, preprocessing, encoding).readout(none).shape == (0, 32)
 
 
-@given(
-    st.lists(st.integers(0, 40), min_size=1, max_size=60),
-    st.integers(1, 50),
-    st.integers(1, 9),
-)
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(1, 50), st.integers(1, 9))
 def test_batches_hold_every_graph_once_in_order(nodes, most_nodes, most_graphs):
     nodes = np.array(nodes)
     batches = batches_by_nodes(nodes, most_nodes, most_graphs)

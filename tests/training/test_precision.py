@@ -6,7 +6,6 @@ import torch
 from lookhops.core.options import PRECISIONS
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.training import Protocol, train
-from lookhops.training.device import dtype_of
 
 
 @pytest.mark.parametrize("stacked", [False, True])
@@ -24,7 +23,8 @@ def test_products_and_types_are_as_the_protocol_says(tasks, monkeypatch, precisi
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16, precision=precision)
     [run] = train(tasks, Architecture(hidden=8, layers=2), protocol, device="cpu", stacked=stacked)
     products = "high" if precision == "tf32" else "highest"
-    inside = torch.bfloat16 if precision == "bfloat16" else dtype_of(precision)
-    assert seen == {(products, dtype_of(precision), inside)}
+    dtype = torch.float64 if precision == "float64" else torch.float32
+    inside = torch.bfloat16 if precision == "bfloat16" else dtype
+    assert seen == {(products, dtype, inside)}
     assert torch.get_float32_matmul_precision() == before
-    assert run.predictions["test"].dtype == dtype_of(precision)
+    assert run.predictions["test"].dtype == dtype

@@ -118,10 +118,7 @@ class Local(Executor):
 
 
 def train_records(
-    cell: Cell,
-    seeds: Sequence[int],
-    device: str = "auto",
-    on_epoch: OnEpoch = lambda epoch: None,
+    cell: Cell, seeds: Sequence[int], device: str = "auto", on_epoch: OnEpoch = lambda epoch: None
 ) -> list[RunRecord]:
     """Train a cell's model with these seeds, all at once where the device can; a record of each.
 

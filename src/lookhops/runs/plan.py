@@ -49,11 +49,7 @@ class RunKey:
 
     @classmethod
     def of(
-        cls,
-        graphs: Graphs,
-        architecture: Model,
-        protocol: Protocol,
-        plan: SplitPlan | None = None,
+        cls, graphs: Graphs, architecture: Model, protocol: Protocol, plan: SplitPlan | None = None
     ) -> RunKey:
         """The key of these graphs, this model and this protocol, on these splits or drawn ones."""
         protocol = resolved(graphs, protocol) if plan is None else protocol

@@ -240,9 +240,7 @@ def evaluate_runs(
 
 
 def summarise(
-    seeds: Mapping[str, Mapping[str, Any]],
-    draws: Sequence[Mapping[str, NDArray[Any]]],
-    task: Task,
+    seeds: Mapping[str, Mapping[str, Any]], draws: Sequence[Mapping[str, NDArray[Any]]], task: Task
 ) -> dict[str, Any]:
     """Mean and sample standard deviation over seeds of every metric that all seeds have."""
     found: dict[str, Any] = {}

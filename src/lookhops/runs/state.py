@@ -156,10 +156,7 @@ def _has_files(folder: Path) -> bool:
 
 
 def settings_of(
-    graphs: Graphs,
-    learner: Learner,
-    protocol: Protocol,
-    splits: Mapping[int, Split],
+    graphs: Graphs, learner: Learner, protocol: Protocol, splits: Mapping[int, Split]
 ) -> dict[str, Any]:
     """Everything that decides a training run, as JSON can hold it."""
     digest = hashlib.sha256()

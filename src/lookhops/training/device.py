@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -19,7 +17,6 @@ from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import GraphNetwork
 from lookhops.tasks import Task
-from lookhops.training.workers import Workers
 
 
 def choose_device(device: str | torch.device) -> torch.device:
@@ -57,38 +54,6 @@ def limited_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-def in_halves(work: Callable[[Sequence[T]], R], stack: Sequence[T]) -> Iterator[R]:
-    """What work on a stack gives, or on its halves one after the other where memory ends.
-
-    Args:
-        work: Called with the stack or a part of it, perhaps again after it failed.
-        stack: What is worked on together.
-    """
-    try:
-        found = work(stack)
-    except torch.OutOfMemoryError:
-        if len(stack) == 1 or not Workers.joined().alone:  # the others know nothing of it
-            raise
-    else:
-        yield found
-        return
-    # Outside the handler, which would keep the failed attempt's memory alive.
-    gc.collect()
-    torch.cuda.empty_cache()
-    half = len(stack) // 2
-    yield from in_halves(work, stack[:half])
-    yield from in_halves(work, stack[half:])
-
-
-def dtype_of(precision: str) -> torch.dtype:
-    """Type of the weights, the features and the losses."""
-    return torch.float64 if precision == "float64" else torch.float32
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from lookhops.training.batches import batches
 from lookhops.training.device import (
     dense_products,
     dropout_key,
-    dtype_of,
     layers,
     layers_of_others,
     seeded_model,
@@ -64,7 +63,9 @@ class Engine(ABC):
         workers: Workers = ALONE,
     ) -> None:
         self.task, self.architecture, self.protocol = task, architecture, protocol
-        self.device, self.dtype, self.workers = device, dtype_of(protocol.precision), workers
+        self.device, self.workers = device, workers
+        #: Of the weights, the features and the losses.
+        self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
         self.splits, self.seeds = tuple(splits), tuple(seeds)
         self.rates = tuple(rates or [Rates.of(architecture, protocol)] * len(self.seeds))
         #: What a state calls each member: by its seed, and by a number where that is not its own.

@@ -194,10 +194,7 @@ class StackedEngine(Engine):
         self._reserve(self.plans["val"], self.val_needs)
         self.key.copy_(torch.tensor([dropout_key(self.seeds[m], number) for m in self.members]))
         first = self.seeds[self.members[0]]
-        with (
-            dense_products(self.protocol.precision),
-            layers_of_others(first, number, self.device),
-        ):
+        with dense_products(self.protocol.precision), layers_of_others(first, number, self.device):
             sums = self._run("train", self._train_step, plan)
         self._plan_ahead(number + 1)  # while the device is busy
         loss, weight, *_ = sums.cpu()

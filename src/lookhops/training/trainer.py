@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +18,7 @@ from lookhops.nn import Architecture
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
-from lookhops.training.device import (
-    choose_device,
-    in_halves,
-    limited_threads,
-    threads_of,
-    unweighted,
-)
+from lookhops.training.device import choose_device, limited_threads, threads_of, unweighted
 from lookhops.training.engine import EagerEngine, Engine
 from lookhops.training.runs import (
     FINAL,
@@ -179,7 +174,17 @@ class Trainer:
         on_epoch: OnEpoch = lambda epoch: None,
     ) -> list[Run]:
         """Train a stack, in halves one after the other where it does not fit the GPU's memory."""
-        return in_order(in_halves(lambda part: self._train(part, resume, on_epoch), stack))
+        try:
+            return self._train(stack, resume, on_epoch)
+        except torch.OutOfMemoryError:
+            if len(stack) == 1 or not self.workers.alone:  # the others know nothing of it
+                raise
+        # Outside the handler, which would keep the failed attempt's memory alive.
+        gc.collect()
+        torch.cuda.empty_cache()
+        half = len(stack) // 2
+        halves = stack[:half], stack[half:]
+        return in_order(self.train(part, resume, on_epoch) for part in halves)
 
     def _train(self, stack: Sequence[Run], resume: Resume | None, on_epoch: OnEpoch) -> list[Run]:
         """Train runs epoch by epoch, and answer their parts with the kept weights.
