@@ -150,9 +150,6 @@ def train_sent(graphs: Graphs, cell: Cell, seeds: Sequence[int], device: str) ->
     return train_records(replace(cell, graphs=graphs), seeds, device)
 
 
-# -------------------------------------------------------------------- plans
-
-
 def run_plan(
     cells: Sequence[Cell],
     store: Store,

@@ -78,7 +78,7 @@ class RunRecord:
             first, and ``members`` has what each gives alone.
         versions: Of LookHops, PyTorch, NumPy, Python.
         machine: Where it ran.
-        history: One row an epoch; formats keep it apart from the rest.
+        history: One row an epoch; formats keep it apart.
     """
 
     seed: int
@@ -131,7 +131,7 @@ def record_run(
         run, graphs, task, device: The run, what it was trained on, what was asked, where.
         seconds: What it took; where members were trained together, its share.
         stacked: How many members were trained at once.
-        calibrated: Whether to learn the calibration, and to measure it too.
+        calibrated: Whether to fit the calibration, and to measure it too.
     """
     target = task.targets(graphs).cpu()
     train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))

@@ -125,13 +125,13 @@ def shared_seeds(cells: Sequence[CellResult]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Results:
-    """Finished cells, and what else is known of the data sets.
+    """Finished cells, and notes on the data sets.
 
     Args:
         cells: The cells.
         notes: For each data set, its size (``data``) and information gain (``gain``), if measured.
         quick: Whether this is the short version, whose numbers say nothing about the models.
-        commands: The command lines that asked for the runs, in their order, where they are known.
+        commands: The command lines that asked for the runs, if they were kept.
     """
 
     cells: Sequence[CellResult] = ()
@@ -153,8 +153,6 @@ class Results:
     def datasets(self) -> list[str]:
         """The data sets, in the order in which they first appear."""
         return list(dict.fromkeys([*self.notes, *(cell.dataset for cell in self.cells)]))
-
-    # ---------------------------------------------------------------- JSON
 
     def to_json(self) -> dict[str, Any]:
         """All of it, small: what runs share is written once, metrics are columns."""
@@ -289,9 +287,6 @@ def check_note(kind: str, value: Any) -> Any:
     if kind == "gain" and not 0 < len(value["k"]) == len(value["gain"]):
         raise LookHopsError("gain has not one number for each k")
     return value
-
-
-# -------------------------------------------------------------------- files
 
 
 def export(results: Results, path: Path) -> None:

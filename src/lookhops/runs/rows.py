@@ -24,21 +24,15 @@ from lookhops.runs.results import CellResult, check_note
 
 @dataclass(frozen=True)
 class StoredHistory(Sequence[Mapping[str, float]]):
-    """The epochs of a stored run, read and checked when they are asked for.
-
-    Args:
-        packed: The epochs as the file keeps them.
-        place: File and row, then how an error names the run: model, data set, seed.
-        metrics: Of the run.
-    """
+    """The epochs of a stored run, read and checked when they are asked for."""
 
     packed: Any
-    place: tuple[Path, int, str, str, int]
+    row: tuple[Path, int, str, str, int]  # the file, and what names the run in errors
     metrics: Mapping[str, Any]
 
     @cached_property
     def epochs(self) -> Sequence[Mapping[str, float]]:
-        with _damaged_run(*self.place):
+        with _damaged_run(*self.row):
             try:
                 text = zlib.decompress(self.packed)
             except (zlib.error, TypeError) as error:
@@ -72,8 +66,8 @@ def read_cells(db: sqlite3.Connection, path: Path) -> list[CellResult]:
     names: dict[RunKey, dict[tuple[str, str], None]] = {}
     for row in db.execute(query).fetchall():
         number, dataset, model, *texts, seed, history, metrics, versions, machine, sha256 = row
-        place = (path, number, model, dataset, seed)
-        with _damaged_run(*place):
+        run = (path, number, model, dataset, seed)
+        with _damaged_run(*run):
             for name, text in (("dataset", dataset), ("model", model), ("fingerprint", texts[0])):
                 read(str, text, name)
             try:
@@ -89,7 +83,7 @@ def read_cells(db: sqlite3.Connection, path: Path) -> list[CellResult]:
             name: float(f"{value:.6g}") if isinstance(value, float) else value
             for name, value in record.metrics.items()
         }
-        record = replace(record, metrics=short, history=StoredHistory(history, place, short))
+        record = replace(record, metrics=short, history=StoredHistory(history, run, short))
         found.setdefault(key, {}).setdefault(seed, record)
         names.setdefault(key, {})[dataset, model] = None
     return [

@@ -28,14 +28,8 @@ class SideBySide:
     """Stacks of runs, one after the other in this process and, where that pays, some in others.
 
     It ends as it would in this process alone: where the loss of a stack is not finite, those before
-    it are trained, and those after it do not count.
-
-    Args:
-        trainer: Trains a stack.
-        stacks: The runs that are trained together.
-        resume, on_epoch: As for :func:`~lookhops.training.train`; ``on_epoch`` is called by one at
-            a time, whoever trained the epoch.
-        helpers: The other processes.
+    it are trained, and those after it do not count. ``on_epoch`` is called one at a time, whoever
+    trained the epoch.
     """
 
     def __init__(

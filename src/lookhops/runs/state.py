@@ -152,9 +152,6 @@ def _has_files(folder: Path) -> bool:
         raise LookHopsError(f"{folder}: cannot be read ({error.strerror}).") from error
 
 
-# -------------------------------------------------------------------- settings
-
-
 def settings_of(
     graphs: Graphs, learner: Learner, protocol: Protocol, splits: Mapping[int, Split]
 ) -> dict[str, Any]:

@@ -74,8 +74,6 @@ class Store(AbstractContextManager["Store"]):
             self.db.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
         self.db.close()
 
-    # ---------------------------------------------------------------- runs
-
     def finished(self, key: RunKey) -> set[int]:
         return self._seeds("runs", key)
 
@@ -153,8 +151,6 @@ class Store(AbstractContextManager["Store"]):
             found = self.db.execute(f"SELECT seed FROM {table} WHERE {WHERE}", key.texts)
             return {seed for (seed,) in found}
 
-    # ---------------------------------------------------------------- claims
-
     @contextmanager
     def renewing(self) -> Iterator[None]:
         """Renew the claims of this process every few seconds while the block runs."""
@@ -186,8 +182,6 @@ class Store(AbstractContextManager["Store"]):
             f"DELETE FROM claims WHERE {WHERE} AND seed = ? AND owner = ?",
             [(*key.texts, seed, self.owner) for seed in seeds],
         )
-
-    # ---------------------------------------------------------------- the file
 
     def _prepare(self) -> None:
         """Make the tables of a new file; refuse a file that is not ours."""

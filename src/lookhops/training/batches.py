@@ -124,73 +124,61 @@ class Capacity:
         return Extent(graphs, nodes, self.squares, largest)
 
 
-@dataclass(frozen=True, eq=False)
 class GraphSizes:
-    """What decides the capacity that batches of a set of graphs need.
+    """Sizes of a set of graphs, which say what capacity their batches need.
 
     Args:
-        nodes, edges: Of each graph.
-        entries: Entries of each graph's sparse row, shape (members, graphs), or none.
-        reads_edges: Whether the network reads features of edges.
-        links: Whether links are made (:func:`makes_links`).
+        model: The network that reads them.
+        nodes: Nodes of each graph.
+        edge_ptr: First edge of each graph, and the end.
     """
 
-    nodes: np.ndarray
-    edges: np.ndarray
-    entries: np.ndarray | None = None
-    reads_edges: bool = False
-    links: bool = False
+    def __init__(self, model: GraphNetwork, nodes: np.ndarray, edge_ptr: Tensor) -> None:
+        self.nodes, self.edges = nodes, edge_ptr.diff().cpu().numpy()
+        self.reads_edges = model.edge_channels > 0
+        self.squares = nodes.astype(np.int64) ** 2 if makes_links(model) else None
 
-    @classmethod
-    def of(
-        cls,
-        model: GraphNetwork,
-        nodes: np.ndarray,
-        edge_ptr: Tensor,
-        entries: np.ndarray | None = None,
-    ) -> GraphSizes:
-        """Those of graphs whose edges begin there, as far as the network reads them."""
-        edges = edge_ptr.diff().cpu().numpy()
-        return cls(nodes, edges, entries, model.edge_channels > 0, makes_links(model))
+    def needs(self, plan: np.ndarray, entries: np.ndarray | None) -> Capacity:
+        """The capacity that a plan needs.
 
-    def needs(self, plan: np.ndarray) -> Capacity:
-        """The capacity that a plan needs, shape (members, batches, size), -1 for no graph."""
+        Args:
+            plan: Numbers of graphs, shape (members, batches, size), -1 for none.
+            entries: Entries of each graph's sparse row, shape (members, graphs), or none.
+        """
         if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
             pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
-            found = [astuple(self.needs(piece)) for piece in pieces]
+            found = [astuple(self.needs(piece, entries)) for piece in pieces]
             return Capacity(*(max(each) for each in zip(*found, strict=True)))
 
         def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
             return int(np.where(plan >= 0, values, 0).sum(axes).max(initial=0))
 
-        entries = 0
-        if self.entries is not None:
-            of_plan = np.take_along_axis(self.entries, plan.reshape(len(plan), -1), 1)
-            entries = most(of_plan.reshape(plan.shape), (0, 2))
+        of_plan = 0
+        if entries is not None:
+            flat = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1)
+            of_plan = most(flat.reshape(plan.shape), (0, 2))
         return Capacity(
             nodes=most(self.nodes[plan], 2),
             edges=most(self.edges[plan], (0, 2)),
-            entries=entries,
+            entries=of_plan,
             own_edges=most(self.edges[plan], 2) if self.reads_edges else 0,
             largest=int(self.nodes.max(initial=0)),
-            squares=most(self._squares[plan], (0, 2)) if self.links else 0,
+            squares=0 if self.squares is None else most(self.squares[plan], (0, 2)),
         )
 
-    def likely(self, members: int, size: int) -> Capacity:
+    def likely(self, members: int, size: int, entries: np.ndarray | None) -> Capacity:
         """What shuffled batches seldom outgrow: four standard deviations above the mean."""
 
-        def above(values: np.ndarray, count: int) -> int:
-            count = min(count, len(values) * max(count // size, 1))
+        def above(values: np.ndarray | None, count: int) -> int:
+            if values is None:
+                return 0
+            count = min(count, values.size * max(count // size, 1))
             return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
 
         return Capacity(
             nodes=above(self.nodes, size),
             edges=above(self.edges, members * size),
-            entries=0 if self.entries is None else above(self.entries.flatten(), members * size),
+            entries=above(entries, members * size),
             own_edges=above(self.edges, size) if self.reads_edges else 0,
-            squares=above(self._squares, members * size) if self.links else 0,
+            squares=above(self.squares, members * size),
         )
-
-    @property
-    def _squares(self) -> np.ndarray:
-        return self.nodes.astype(np.int64) ** 2

@@ -114,9 +114,6 @@ def _process_peak() -> int | None:
     return used if sys.platform == "darwin" else 1024 * used
 
 
-# -------------------------------------------------------------------- random numbers
-
-
 def seeded_model(
     seed: int, in_channels: int, out_channels: int, architecture: Architecture, **sizes: int
 ) -> GraphNetwork:

@@ -105,8 +105,6 @@ class Engine(ABC):
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         """Make all that training needs from each member's network with its initial weights."""
 
-    # ---------------------------------------------------------------- what the trainer asks
-
     @abstractmethod
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss of each member."""
@@ -146,8 +144,6 @@ class Engine(ABC):
     @abstractmethod
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-
-    # ---------------------------------------------------------------- what engines share
 
     def batches(self, order: Tensor) -> list[Tensor]:
         return batches(order, self.nodes, self.protocol)

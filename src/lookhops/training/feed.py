@@ -29,13 +29,7 @@ STEP = 1024  # sizes of buffers are multiples of this
 
 
 class Feed:
-    """Gives the members of a stack their batches; here all graphs live on the device.
-
-    Args:
-        gatherer: Gathers batches of all graphs.
-        whole: Gathers the features of whole graphs.
-        scales: The members' scales of numbers.
-    """
+    """Gives the members of a stack their batches; here all graphs live on the device."""
 
     def __init__(self, gatherer: Gatherer, whole: WholeGatherer, scales: Scales) -> None:
         self.gatherer, self.whole, self.scales = gatherer, whole, scales
@@ -82,12 +76,6 @@ class Streamed(Feed):
     Threads gather the graphs of some steps from main memory, or from the mapped file, into pinned
     memory and copy them on a stream of their own. Then they are put into buffers that stay where
     they are, over which steps can be recorded.
-
-    Args:
-        windows: The set.
-        model: One of the networks: it says what it reads.
-        preprocessing: What was fitted on each member's training part.
-        entries, scales: As for :class:`Feed`.
     """
 
     def __init__(
@@ -108,8 +96,6 @@ class Streamed(Feed):
         self.coming: deque[Future[_Round]] = deque()
         self.sizes: tuple[int, ...] = (0, 0, 0, 0)
         self.reserve(torch.full((len(preprocessing), 1, 1), -1))
-
-    # ---------------------------------------------------------------- buffers
 
     def reserve(self, plan: Tensor) -> bool:
         needs = [self.sizes, *map(self._needs, self._parts(plan))]
@@ -179,8 +165,6 @@ class Streamed(Feed):
                 slot[: len(values)].copy_(values)
                 if made.ready is not None:
                     values.record_stream(torch.cuda.current_stream())
-
-    # ---------------------------------------------------------------- rounds
 
     def _parts(self, plan: Tensor) -> tuple[Tensor, ...]:
         graphs = self.windows.graphs

@@ -41,11 +41,6 @@ class Ensemble:
     On a GPU they are one stack, whose step is recorded. On the CPU each batch is gathered once for
     all of them; batches are computed side by side, each by one thread, so that no thread ever waits
     for another that the machine has put aside.
-
-    Args:
-        networks: The networks, on one device.
-        preprocessing: What was fitted on the training part of each.
-        encoding: The columns that they read.
     """
 
     def __init__(
@@ -135,9 +130,9 @@ class Ensemble:
         )
         like = torch.empty(0, dtype=dtype, device=graphs.device)
         scales = Scales.stack([fitted.scales for fitted in self.preprocessing], like)
-        sizes = GraphSizes.of(model, nodes, graphs.edge_ptr, gather_whole.counts)
+        sizes = GraphSizes(model, nodes, graphs.edge_ptr)
         plan = np.broadcast_to(batches, (members, *batches.shape))
-        capacity = Capacity(0, 0).grown(sizes.needs(plan))
+        capacity = Capacity(0, 0).grown(sizes.needs(plan, gather_whole.counts))
         order = torch.from_numpy(batches).to(graphs.device)
         shape = members, len(graphs) + 1, model.out_channels  # one place more, for padding
         outputs = torch.empty(shape, dtype=dtype, device=graphs.device)

@@ -29,13 +29,7 @@ BATCH_SIZE = 256
 
 
 class MemberInputs:
-    """Makes batches for one network, in compacted form.
-
-    Args:
-        whole: The graphs, on the network's device, with the features of whole graphs.
-        encoding: The columns that the network reads.
-        preprocessing: What was fitted on a training part.
-    """
+    """Makes batches for one network, in compacted form, of graphs on its device."""
 
     def __init__(
         self, whole: PreparedGraphs, encoding: Encoding, preprocessing: Preprocessing
@@ -103,9 +97,6 @@ class WindowInputs:
             shift = (first - whole_inputs.offsets[:-1])[whole_inputs.row]
             whole_inputs = replace(whole_inputs, place=whole_inputs.place + shift)
         return replace(batch, place=place, whole=whole_inputs)
-
-
-# -------------------------------------------------------------------- whole graphs
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,18 +185,13 @@ class WholeGatherer:
         return WholeInputs(number, totals, self.indices[old], offsets, row, place)
 
 
-# -------------------------------------------------------------------- a stack of members
-
-
 class Gatherer:
     """Makes batches of fixed shape from packed graphs, by index arithmetic alone.
 
     Args:
         graphs: All graphs, on the device.
-        encoding: The columns of nodes and edges that a network reads.
-        model: One of the networks: it says what it reads.
-        first_node: Where the graphs are some of a larger set: the number there of the first node of
-            each, shape (graphs).
+        encoding, model: The columns, and one of the networks: they say what is read.
+        first_node: Of graphs of a larger set: the number there of each graph's first node.
     """
 
     def __init__(

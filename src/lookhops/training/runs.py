@@ -22,13 +22,7 @@ FINAL = -1
 
 @dataclass(frozen=True)
 class Rates:
-    """The options of a training that shape nothing: networks that differ in them stack.
-
-    Args:
-        learning_rate: Learning rate of Adam.
-        weight_decay: Weight decay of Adam.
-        dropout: Share of the features that is dropped between layers.
-    """
+    """The options of a training that shape nothing: networks that differ in them stack."""
 
     learning_rate: float
     weight_decay: float
@@ -165,11 +159,8 @@ class Event:
 class Epoch(Event):
     """The runs of a stack were trained for one epoch more.
 
-    Args:
-        runs: The runs.
-        protocol: Says when they are done.
-        state: Gives all that a later training needs to go on from here, but the runs; while the
-            event is handled, not later.
+    ``state`` gives all that a later training needs to go on from here, but the runs; it is called
+    while the event is handled, not later.
     """
 
     runs: list[Run]

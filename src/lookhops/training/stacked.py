@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -48,7 +47,7 @@ class StackedEngine(Engine):
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
             self.columns = [fitted.columns(self.whole) for fitted in self.preprocessing]
-        self.sizes = GraphSizes.of(self.model, self.nodes.numpy(), graphs.edge_ptr)
+        self.sizes = GraphSizes(self.model, self.nodes.numpy(), graphs.edge_ptr)
         #: Neighbourhoods of each member's vocabulary.
         self.vocabularies = [fitted.num_neighbourhoods for fitted in self.preprocessing]
         self.stack = MemberWeights(models, self.names, self.vocabularies, self.begin)
@@ -102,8 +101,6 @@ class StackedEngine(Engine):
         self.stack.retire(still)
         self._fill()
 
-    # ---------------------------------------------------------------- steps
-
     def _outputs(
         self,
         index: Tensor,
@@ -153,8 +150,7 @@ class StackedEngine(Engine):
 
     def _needs(self, plan: Tensor, feed: Feed | None = None) -> Capacity:
         """What the batches of a plan need, by default those of the present feed."""
-        entries = (feed or self.feed).entries
-        return replace(self.sizes, entries=entries).needs(plan.numpy())
+        return self.sizes.needs(plan.numpy(), (feed or self.feed).entries)
 
     def _reserve(self, plan: Tensor, needed: Capacity | None = None) -> None:
         """See that every batch of a plan fits; if not, grow the capacity and record again."""
@@ -162,9 +158,8 @@ class StackedEngine(Engine):
         if not self.capacity.holds(needed):
             usual = self.capacity
             if self.protocol.batch_nodes is None:
-                sizes = replace(self.sizes, entries=self.feed.entries)
-                likely = sizes.likely(len(self.members), self.protocol.batch_size)
-                usual = usual.grown(likely)
+                members, size = len(self.members), self.protocol.batch_size
+                usual = usual.grown(self.sizes.likely(members, size, self.feed.entries))
             self.capacity = usual.grown(needed)
             self.recorder.forget(self._recordable)
         if self.feed.reserve(plan):
@@ -182,8 +177,6 @@ class StackedEngine(Engine):
             begun = True
             self.taken += count
         return sums
-
-    # ---------------------------------------------------------------- what the trainer asks
 
     def epoch(self, number: int) -> Tensor:
         if self.ahead is None or self.ahead[0] != number:

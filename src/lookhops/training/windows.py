@@ -28,17 +28,11 @@ SHARE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Some graphs of a larger set, on the device, numbered from 0.
-
-    Args:
-        graphs: The graphs.
-        number: Number of each in the whole set, shape (g).
-        first_node: Number, in the whole set, of the first node of each, shape (g).
-    """
+    """Some graphs of a larger set, on the device, numbered from 0."""
 
     graphs: Graphs
-    number: Tensor
-    first_node: Tensor
+    number: Tensor  # of each graph in the whole set
+    first_node: Tensor  # of each graph, its number in the whole set
 
 
 @dataclass(frozen=True, eq=False)

@@ -239,8 +239,6 @@ def importance(searches: Sequence[SearchRecord], space: Space) -> dict[str, floa
     return {name: float(share) for name, share in shares.items()}
 
 
-# -------------------------------------------------------------------- outer splits
-
 #: Kinds of splits whose validation part is given by the user or by time: no other is drawn.
 GIVEN = ("column", "time", "file")
 
