@@ -33,7 +33,7 @@ class RunKey:
         architecture: The model.
         protocol: How it is trained; its seeds are left out, and of a classical model all that does
             not draw its splits.
-        layers: What :func:`own_layers` says of the network.
+        layers: A digest of the layers that a user registered, if it has any.
         splits: The ``source`` of a :class:`~lookhops.sources.splits.SplitPlan`.
     """
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from lookhops.core import __version__
 from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Share, UnknownEntry, read
 from lookhops.graphs import Graphs
+from lookhops.runs.statistics import mean_std
 from lookhops.tasks import TASKS, Calibration, Classification, Task
 from lookhops.tasks.metrics import interval
 from lookhops.training import Run
@@ -247,9 +248,8 @@ def summarise(
     for name in (metric.name for metric in task.metrics):
         values = [v for metrics in seeds.values() if (v := metrics.get(name)) is not None]
         if values and len(values) == len(seeds):
-            array = np.asarray(values, dtype=float)
-            std = float(array.std(ddof=1)) if array.size > 1 else 0.0
-            found[name] = {"mean": float(array.mean()), "std": std, "values": array.tolist()}
+            mean, std = mean_std(values)
+            found[name] = {"mean": mean, "std": std, "values": [float(value) for value in values]}
             if all(name in one for one in draws):
                 found[name]["interval"] = interval(np.mean([one[name] for one in draws], axis=0))
     return found
