@@ -14,11 +14,9 @@ from typing import Any
 import torch
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.learners import Model, learner_of
-from lookhops.nn import RECOMMENDED, Architecture
-from lookhops.runs.plan import Cell
+from lookhops.runs.plan import Cell, parse_entry
 from lookhops.runs.results import CellResult, Results
 from lookhops.sources.collection import data_folder, find
 from lookhops.sources.loading import load
@@ -46,7 +44,7 @@ class Row:
     """A row of a table, or a point of the figure.
 
     Args:
-        slug, label, paper: Its name on the command line, in our tables, and in the paper's.
+        slug, label: Its name on the command line, and in tables.
         table: ``conv``, ``pool``, ``ours`` or ``accuracy-by-k``.
         importance: Rows with a lower number are run first.
         model: The model; where the paper chose ratios for each data set, before they are set.
@@ -55,11 +53,15 @@ class Row:
 
     slug: str
     label: str
-    paper: str | None
     table: str
     importance: int
     model: Model
     members: int = 1
+
+    @property
+    def paper(self) -> str | None:
+        """Its name in the paper's tables, if it has a number there."""
+        return self.label if self.label in paper_numbers().get(f"{self.table}_table", ()) else None
 
     def architecture(self, dataset: str) -> Model:
         """The model for a data set: with the fractions that the paper chose for it."""
@@ -82,54 +84,40 @@ def paper_name(dataset: str) -> str:
     return "FRANKENSTEIN" if dataset == "BURSI" else dataset
 
 
-def _rows() -> tuple[Row, ...]:
-    def conv(slug: str, label: str, importance: int) -> Row:
-        return Row(slug, label, label, "conv", importance, Architecture(conv=slug, pool="none"))
+def _row(slug: str, label: str, table: str, importance: int, model: str) -> Row:
+    entry = parse_entry(model)
+    return Row(slug, label, table, importance, entry.model, **dict(entry.training))
 
-    def pool(slug: str, label: str, importance: int, **options: Any) -> Row:
-        model = Architecture(conv="licheb", **{"pool": slug, **options})
-        return Row(slug, label, label, "pool", importance, model)
 
-    def of_the_text(slug: str, label: str) -> Row:
-        """A pooling that the paper speaks of without a number."""
-        return replace(pool(slug, label, 6), paper=None)
-
-    def hops(k: int) -> Row:
-        model = Architecture(conv="licheb", pool="none", k=k)
-        return Row(f"licheb-k{k}", f"LiCheb, k = {k}", None, "accuracy-by-k", 5, model)
-
-    def ours(slug: str, label: str, importance: int, model: Model, members: int = 1) -> Row:
-        return Row(slug, label, None, "ours", importance, model, members)
-
-    network = replace(RECOMMENDED, fingerprint=None, totals=False, edges=None, scale="none")
-    lookhops: dict[str, Any] = {"pool": "lookhops"}
-    return (
-        conv("gcn", "GCN", 3),
-        conv("gat", "GAT", 3),
-        conv("mixhop", "MixHop", 3),
-        conv("limixhop", "LiMixHop", 2),
-        conv("cheb", "ChebConv", 2),
-        conv("licheb", "LiCheb", 1),
-        pool("topk", "TopKPool", 4),
-        pool("sag", "SAGPool", 4),
-        pool("edge", "EdgePool", 7),
-        pool("asap", "ASAP", 6),
-        pool("lookhops-nonf", "LookHops noNF+pN", 2, **lookhops, normalize=False),
-        pool("lookhops-nf", "LookHops NF+pN", 1, **lookhops),
-        pool("lookhops-nf-pe", "LookHops NF+pN+pE", 1, **lookhops, edge_ratio=0.9),
-        of_the_text("diffpool", "DiffPool"),
-        of_the_text("hgpsl", "HGP-SL"),
-        of_the_text("ipool", "iPool"),
-        *(hops(k) for k in HOPS),
-        ours("recommended", "LookHops recommended", 0, RECOMMENDED),
-        ours("recommended-members", "the same, 5 members", 8, RECOMMENDED, 5),
-        ours("recommended-network", "its network alone", 3, network),
-        ours("fingerprint", "fingerprint", 3, FINGERPRINT),
-        *(ours(name, name, 9, Classical(name)) for name in ("wl-oa", "wl", "baseline")),
+PLAIN = "fingerprint=none/totals=false/edges=none/scale=none"
+#: Table, importance, name, label and model of each row.
+ROWS = {
+    slug: _row(slug, label, table, importance, model)
+    for table, importance, slug, label, model in (
+        ("conv", 3, "gcn", "GCN", "gcn"),
+        ("conv", 3, "gat", "GAT", "gat"),
+        ("conv", 3, "mixhop", "MixHop", "mixhop"),
+        ("conv", 2, "limixhop", "LiMixHop", "limixhop"),
+        ("conv", 2, "cheb", "ChebConv", "cheb"),
+        ("conv", 1, "licheb", "LiCheb", "licheb"),
+        ("pool", 4, "topk", "TopKPool", "licheb+topk"),
+        ("pool", 4, "sag", "SAGPool", "licheb+sag"),
+        ("pool", 7, "edge", "EdgePool", "licheb+edge"),
+        ("pool", 6, "asap", "ASAP", "licheb+asap"),
+        ("pool", 2, "lookhops-nonf", "LookHops noNF+pN", "licheb+lookhops/normalize=false"),
+        ("pool", 1, "lookhops-nf", "LookHops NF+pN", "licheb+lookhops"),
+        ("pool", 1, "lookhops-nf-pe", "LookHops NF+pN+pE", "licheb+lookhops/edge_ratio=0.9"),
+        ("pool", 6, "diffpool", "DiffPool", "licheb+diffpool"),
+        ("pool", 6, "hgpsl", "HGP-SL", "licheb+hgpsl"),
+        ("pool", 6, "ipool", "iPool", "licheb+ipool"),
+        *(("accuracy-by-k", 5, f"licheb-k{k}", f"LiCheb, k = {k}", f"licheb/k={k}") for k in HOPS),
+        ("ours", 0, "recommended", "LookHops recommended", "network"),
+        ("ours", 8, "recommended-members", "the same, 5 members", "network/members=5"),
+        ("ours", 3, "recommended-network", "its network alone", "network/" + PLAIN),
+        ("ours", 3, "fingerprint", "fingerprint", "fingerprint"),
+        *(("ours", 9, name, name, name) for name in ("wl-oa", "wl", "baseline")),
     )
-
-
-ROWS = {row.slug: row for row in _rows()}
+}
 
 
 def rows_of(table: str) -> list[Row]:
