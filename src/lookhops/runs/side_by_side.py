@@ -85,6 +85,7 @@ class SideBySide:
         try:
             return self.tasks[number].result()
         except CannotStart:
+            self._here = number
             return self.train(self.stacks[number])
 
     def train(self, stack: list[Run]) -> list[Run]:
