@@ -30,6 +30,8 @@ from lookhops.core.words import agreeing
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.sources.molecule_streams import MoleculeStream
+    from lookhops.sources.rdkit.workers import ParsingPool
     from lookhops.sources.splits import SplitPlan
 
 #: What standard input is called.
@@ -190,14 +192,18 @@ class GraphReader(graph_reading.Reading):
         remembered = replace(remembered, invalid="skip")
         if source != "-":
             return self.load(source, remembered, need_targets)
-        from lookhops.sources.molecule_rows import SmilesLines
-        from lookhops.sources.molecule_streams import MoleculeStream
         from lookhops.sources.rdkit.workers import parsing_pool
 
-        chosen, rows = self.or_remembered(remembered), SmilesLines(stdin_lines(), STDIN)
         with warnings_as_lines(), parsing_pool(0) as pool:
-            stream = MoleculeStream(rows, pool, STDIN, chosen)
-            return stream.read_all(need_targets).graphs
+            return self.from_stdin(remembered, pool).read_all(need_targets).graphs
+
+    def from_stdin(self, remembered: graph_reading.Reading, pool: ParsingPool) -> MoleculeStream:
+        """The molecules of standard input, read as those of a model were."""
+        from lookhops.sources.molecule_rows import SmilesLines
+        from lookhops.sources.molecule_streams import MoleculeStream
+
+        rows = SmilesLines(stdin_lines(), STDIN)
+        return MoleculeStream(rows, pool, STDIN, self.or_remembered(remembered))
 
     def tell_targets(self, graphs: Graphs, inferred: bool) -> None:
         """Say what targets were taken for, unless they are classes that the source knows itself."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rich.progress import TextColumn, TimeRemainingColumn
 
 from lookhops.cli.shared.printing import err, print_line, warn
-from lookhops.cli.shared.reading import STDIN, load, stdin_lines, warnings_as_lines
+from lookhops.cli.shared.reading import load, warnings_as_lines
 from lookhops.cli.shared.running import QUIET, progress_bar
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
@@ -120,13 +120,10 @@ def _open_stream(
     """
     from lookhops.sources.graph_streams import GraphStream
     from lookhops.sources.loading import open_stream
-    from lookhops.sources.molecule_rows import SmilesLines
-    from lookhops.sources.molecule_streams import MoleculeStream
 
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     if source == "-":
-        rows = SmilesLines(stdin_lines(), STDIN)
-        return MoleculeStream(rows, pool, STDIN, reading.or_remembered(remembered))
+        return reading.from_stdin(remembered, pool)
     if not source.strip():
         raise LookHopsError("Name the graphs: a file, a folder or a data set.")
     stream = open_stream(source, reading, remembered, pool, reading.data_dir)
