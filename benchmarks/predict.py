@@ -97,7 +97,7 @@ def packed(graphs: Graphs, few: Graphs, seeds: int, device: str, folder: Path) -
     took = fastest(lambda: predictor.predict(graphs), device, 1)
     rate = len(graphs) * seeds / took
     print(f"Predictor.predict: {took:.2f} s, {rate:,.0f} graphs a second and model")
-    whole = predictor.whole(graphs)
+    whole = predictor.prepare(graphs)
     took = fastest(lambda: predictor.outputs_of(whole, predictor.checkpoint.answering), device, 1)
     print(f"of it networks: {took:.2f} s, {len(graphs) * seeds / took:,.0f}")
     reference = predictor.checkpoint.reference

@@ -142,7 +142,7 @@ def _by_pyg(
 
 def _told(predictor: Predictor, graphs: Graphs, seed: int) -> tuple[GraphNetwork, GraphBatch]:
     """The first network of a seed, and all graphs as it is told of them."""
-    network, whole = predictor.models[seed], predictor.whole(graphs)
+    network, whole = predictor.models[seed], predictor.prepare(graphs)
     network.requires_grad_(False)
     index = torch.arange(len(graphs), device=predictor.device)
     return network, predictor.inputs(whole, seed).batch(network, index)

@@ -20,7 +20,7 @@ def test_weights_and_counts_are_those_of_a_naive_count(trained):
     assert set(found) == {"different", "same"}
     preprocessing = predictor.checkpoint.preprocessing(11)
     table = predictor.models[11].readings["fingerprint"].weight.detach()
-    codes = predictor.whole(graphs).codes_with(None)
+    codes = predictor.prepare(graphs).codes_with(None)
     identity = identities(graphs, 5)
     place = {code: i for i, code in enumerate(preprocessing.vocabulary.codes.tolist())}
     graph = graphs.batch.tolist()

@@ -114,7 +114,7 @@ def test_an_embedding_belongs_to_its_graph(accounts_folder):
     assert np.allclose(alone.readout[0], found.readout[4], atol=1e-5)
     assert np.array_equal(alone.fingerprint[0], found.fingerprint[4])
     assert 0 < found.fingerprint.mean() < 1
-    codes = model.whole(rings[4]).codes
+    codes = model.prepare(rings[4]).codes
     assert alone.fingerprint.sum() == len({int(code) % 64 for code in codes.flatten()})
     assert len(model.embed(rings[:0])) == 0
 

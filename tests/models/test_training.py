@@ -198,10 +198,10 @@ def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):
     assert len(again) == 4 * 3 - 8
     same(tmp_path / "m", tmp_path / "left", tasks)
     predictor = Predictor(tmp_path / "m", "cpu")
-    inputs = predictor.inputs(predictor.whole(tasks), 22)
+    inputs = predictor.inputs(predictor.prepare(tasks), 22)
     with torch.inference_mode():
         each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[22]]
-        outputs = predictor.outputs_of(predictor.whole(tasks), [22])[22]
+        outputs = predictor.outputs_of(predictor.prepare(tasks), [22])[22]
         average = predictor.checkpoint.task.average(outputs).double().softmax(1)
     assert not torch.equal(each[0], each[1])
     torch.testing.assert_close(average, torch.stack(each).mean(0), rtol=0, atol=1e-6)
@@ -234,8 +234,8 @@ def test_a_final_model_of_all_graphs_answers(tasks, tmp_path):
     predictor = Predictor(tmp_path / "m", "cpu")
     assert predictor.checkpoint.seeds == (11, 22)
     with torch.inference_mode():
-        found = predictor.answers(predictor.whole(tasks), FINAL).numpy()
-        inputs = predictor.inputs(predictor.whole(tasks), FINAL)
+        found = predictor.answers(predictor.prepare(tasks), FINAL).numpy()
+        inputs = predictor.inputs(predictor.prepare(tasks), FINAL)
         each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[FINAL]]
     assert (predictor.predict(tasks).probabilities == found).all()
     temperatures = [run["temperature"] for run in config["metrics"]["seeds"].values()]

@@ -56,7 +56,7 @@ def test_predictions_are_what_the_model_answers(model_folder, molecules):
     model, predictor = read_folder(model_folder), Predictor(model_folder, "cpu")
     for seed in (11, 22):
         own = model.answers(model.task.heads[0]).of_seed(seed)
-        p = predictor.answers(predictor.whole(molecules.select(own.graph)), seed).detach().numpy()
+        p = predictor.answers(predictor.prepare(molecules.select(own.graph)), seed).detach().numpy()
         np.testing.assert_allclose(own.values, p, rtol=2e-4, atol=2e-6)
         true = own.truth.astype(int)
         assert true.tolist() == molecules.y[own.graph].tolist()

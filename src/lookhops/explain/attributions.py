@@ -166,7 +166,7 @@ def attribute(
         )
     number, head = find_head(predictor.checkpoint.task, target)
     answers = predictor.predict(graphs)
-    prepared = predictor.whole(graphs)
+    prepared = predictor.prepare(graphs)
     classes, answered = None, answers.targets[number]
     if answered.chosen is not None:
         classes = torch.from_numpy(answered.chosen).long().to(predictor.device)

@@ -169,7 +169,7 @@ def _explain_batch(
     predictor: Predictor, graphs: Graphs, seed: int, ids: list[str]
 ) -> Iterator[Explanation]:
     answers, model = predictor.predict(graphs), predictor.models[seed]
-    [batch] = predictor.inputs(predictor.whole(graphs), seed).batches(model, len(graphs))
+    [batch] = predictor.inputs(predictor.prepare(graphs), seed).batches(model, len(graphs))
     _, decisions = model.classify(batch)
     layers = _layer_views(graphs, decisions, isinstance(model.pools[0], NodePooling))
     for number in range(len(graphs)):

@@ -108,7 +108,7 @@ def top_neighbourhoods(
     scales = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
     sides = head.task.sides(mean, scales)
     first = predictor.checkpoint.preprocessing(predictor.checkpoint.answering[0])
-    found = _Found(predictor.whole(graphs).graphs.to("cpu"), hops, first.bins)
+    found = _Found(predictor.prepare(graphs).graphs.to("cpu"), hops, first.bins)
     return {side: found.best(side, weight, shown) for side, weight in sides.items()}
 
 
@@ -117,7 +117,7 @@ def _entry_weights(
 ) -> torch.Tensor:
     """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
     encoding = predictor.checkpoint.preprocessing(seed)
-    row, has_row, scale = fingerprint_entries(predictor.whole(graphs), encoding)
+    row, has_row, scale = fingerprint_entries(predictor.prepare(graphs), encoding)
     table = network.readings["fingerprint"].get_parameter("weight").detach()
     if not len(table):
         return table.new_zeros(*row.shape, table.shape[-1])

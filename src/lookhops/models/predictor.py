@@ -93,7 +93,7 @@ class Predictor:
             "that version, or train again."
         )
 
-    def whole(self, graphs: Graphs) -> PreparedGraphs:
+    def prepare(self, graphs: Graphs) -> PreparedGraphs:
         """The graphs as the model reads them, and what it needs to know of each of them."""
         graphs = self.read(graphs).to(self.device)
         return self.checkpoint.learner.prepare(graphs, self.encoding)
@@ -118,7 +118,7 @@ class Predictor:
         if not 0 < coverage < 1:
             raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
         self.check_neighbours(neighbours)
-        checkpoint, prepared = self.checkpoint, self.whole(graphs)
+        checkpoint, prepared = self.checkpoint, self.prepare(graphs)
         outputs = self.outputs_of(prepared, checkpoint.answering)
         by_seed = torch.stack([self._calibrated(each, seed) for seed, each in outputs.items()])
         alone = [
@@ -157,7 +157,7 @@ class Predictor:
         self.check_neighbours(count)
         reference = self.checkpoint.reference
         assert reference is not None
-        return reference.neighbours(self.whole(graphs), count, self.checkpoint.task)
+        return reference.neighbours(self.prepare(graphs), count, self.checkpoint.task)
 
     @property
     def knows_neighbours(self) -> bool:
@@ -217,7 +217,7 @@ class Predictor:
             bits: Length of the fingerprint; 0 leaves it out.
         """
         network = self.checkpoint.networks(self.known_seed(seed))[0]
-        prepared = self.whole(graphs)
+        prepared = self.prepare(graphs)
         readout = ensemble_of([network]).readout(prepared).float().numpy()
         preprocessing = network.preprocessing
         if preprocessing.vocabulary is None or not bits:
