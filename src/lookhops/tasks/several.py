@@ -127,10 +127,8 @@ class SeveralTargets(Task):
         return torch.cat([one.double() for one in each if one is not None]) if each else None
 
     @property
-    def num_fitted(self) -> int:
-        """All of it, where there are numbers among the targets."""
-        sizes = [head.fitted.stop for head in self.heads if head.fitted]
-        return max(sizes, default=0) if any(task.num_fitted for task in self.tasks) else 0
+    def fitted_size(self) -> int:
+        return sum(task.fitted_size for task in self.tasks)
 
     def losses(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
@@ -266,12 +264,7 @@ class SeveralTargets(Task):
             ),
         )
 
-    def label(self, target: Any) -> str:
-        """The labels of a graph, with commas between."""
-        return ", ".join(self.labels(target))
-
     def labels(self, target: Any) -> tuple[str, ...]:
-        """The label of each target; empty where it is blank."""
         return tuple(
             "" if value != value else task.label(value)
             for value, task in zip(target, self.tasks, strict=True)

@@ -101,8 +101,8 @@ class Task(ABC):
 
     @property
     def num_fitted(self) -> int:
-        """How many of these answers need too, so that a model keeps them: of numbers all."""
-        return 0 if self.class_names else self.fitted_size
+        """How many of these answers need too, so that a model keeps them; 0 of classes alone."""
+        return self.fitted_size if any(not head.task.class_names for head in self.heads) else 0
 
     @abstractmethod
     def losses(
@@ -244,12 +244,8 @@ class Task(ABC):
         """Heads of a table of targets and answers: the targets', then those of the answers."""
 
     @abstractmethod
-    def label(self, target: Any) -> str:
-        """One graph's target as a table shows it; empty where it is blank."""
-
     def labels(self, target: Any) -> tuple[str, ...]:
-        """The same in a cell for each target."""
-        return (self.label(target),)
+        """One graph's targets, each as a table shows it; empty where it is blank."""
 
     @property
     @abstractmethod
@@ -290,6 +286,13 @@ class TargetTask(Task):
     @abstractmethod
     def as_target(self, column: Tensor) -> Tensor:
         """What :meth:`targets` gives, from a column of float64 with NaN where it is blank."""
+
+    @abstractmethod
+    def label(self, target: Any) -> str:
+        """One graph's target as a table shows it; empty where it is blank."""
+
+    def labels(self, target: Any) -> tuple[str, ...]:
+        return (self.label(target),)
 
     @abstractmethod
     def parse(self, cells: Sequence[str]) -> Array:

@@ -94,7 +94,7 @@ def _alike(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section 
     if not len(rows) or not predictor.knows_neighbours:
         return None
     shown = graphs.select(rows)
-    measured = [model.task.label(one) for one in model.task.targets(shown).tolist()]
+    measured = [", ".join(model.task.labels(one)) for one in model.task.targets(shown).tolist()]
     cells = list(zip(shown.ids, measured, likenesses(predictor, shown), strict=True))
     lead = (
         "Test graphs beside the training graphs that they are most similar to, and what was "
