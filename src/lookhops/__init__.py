@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from lookhops.core.errors import LookHopsError
     from lookhops.graphs import Features, Graphs, Target
     from lookhops.learners.hop_fingerprint import HopFingerprint
+    from lookhops.learners.hop_weights import look_weights
     from lookhops.models import Predictor, train_into
     from lookhops.models.estimators import (
         LookHopsClassifier,
@@ -38,6 +39,7 @@ _HOMES = {
     "load": "lookhops.sources.loading",
     "look": "lookhops.neighbourhoods",
     "look_labels": "lookhops.neighbourhoods",
+    "look_weights": "lookhops.learners.hop_weights",
     "train": "lookhops.training",
     "train_into": "lookhops.models",
 }
@@ -58,6 +60,7 @@ __all__ = [
     "load",
     "look",
     "look_labels",
+    "look_weights",
     "train",
     "train_into",
 ]

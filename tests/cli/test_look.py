@@ -42,6 +42,11 @@ def test_the_answer(lookhops: Run):
     assert [row[1] for row in told.values()] == [f"{100 * mean:.1f}" for mean in labels.mean]
     assert [h for h, row in told.items() if "enough" in row] == ["2"]
     assert labels.sentence() in " ".join(answer.split())
+    weights = package.look_weights(graphs)
+    assert [float(row[4]) for row in list(told.values())[:3]] == weights.weights[:3].round(
+        2
+    ).tolist()
+    assert weights.sentence() in " ".join(answer.split())
     text = " ".join(out.split())
     assert found.sentence() in text
     assert f"b = {found.decay.b:.3f} (" in text
@@ -56,6 +61,7 @@ def test_as_json(lookhops: Run):
     told = json.loads(out)
     graphs = package.load("hops-2", size=80)
     assert told.pop("labels") == package.look_labels(graphs, 2, [1, 2, 3]).to_dict()
+    assert told.pop("hop_weights") == package.look_weights(graphs, 2).to_dict()
     found = package.look(graphs, 5, bootstrap=40, seed=3)
     assert told == json.loads(json.dumps(found.to_dict()))
 

@@ -6,9 +6,11 @@ import re
 import plotly.graph_objects as go
 import pytest
 
+from lookhops import LookHopsError, look_weights
 from lookhops.neighbourhoods import look, look_labels
-from lookhops.neighbourhoods.charts import label_accuracy
+from lookhops.neighbourhoods.charts import hop_weights, label_accuracy
 from lookhops.report.build import look_report
+from lookhops.report.sections.data import check_information
 
 
 def test_the_chart_and_the_sentence_stand_beside_the_gains(tasks):
@@ -25,3 +27,15 @@ def test_the_chart_and_the_sentence_stand_beside_the_gains(tasks):
     assert told["sentence"][1:] in section.lead
     [without] = look_report({**information, "labels": None}, None).sections
     assert len(without.blocks) == len(section.blocks) - 1
+
+
+def test_the_weights_of_hops_stand_beside_them(tasks):
+    found = look_weights(tasks, 2, draws=2).to_dict()
+    chart = hop_weights(found)
+    assert chart.figure["data"][0]["y"] == pytest.approx(found["weight"], rel=1e-4)
+    information = look(tasks, max_k=3, bootstrap=0).to_dict()
+    [section] = look_report({**information, "hop_weights": found}, None).sections
+    assert chart in section.blocks
+    assert found["sentence"] in section.lead
+    with pytest.raises(LookHopsError, match="hop_weights"):
+        check_information({**information, "hop_weights": {**found, "weight": [1.0]}})

@@ -17,6 +17,7 @@ from lookhops.core.words import agreeing, compact_percent, counted, plus_minus
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.learners.hop_weights import HopWeights
     from lookhops.neighbourhoods import HopInformation, LabelInformation
     from lookhops.report.page import Report
 
@@ -46,7 +47,8 @@ def look(
     """See, before any training, how many hops are worth looking at.
 
     First, how much each further hop adds, whatever the classes of the graphs, and which k that
-    suggests. Then, how well what lies within so many hops predicts the classes.
+    suggests. Then, how well what lies within so many hops predicts the classes, and which hops a
+    Gaussian process gives the weight to.
 
     Args:
         max_k: The most hops to look at.
@@ -75,13 +77,11 @@ def look(
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
-        # How well hops predict each target, and of the others why they cannot.
-        reasons = {one: why_not(one) for one in one_target_each(graphs)} if labels else {}
-        labelled = [
-            look_labels(one, max_hops, seeds, progress) for one in reasons if not reasons[one]
-        ]
-    each = [one.to_dict() for one in labelled]
-    everything = {**found.to_dict(), "labels": (each[0] if len(each) == 1 else each) or None}
+        labelled, reasons = _look_labels(graphs, max_hops, seeds, progress) if labels else ([], [])
+    everything = found.to_dict()
+    for number, name in enumerate(("labels", "hop_weights")):
+        each = [pair[number].to_dict() for pair in labelled]
+        everything[name] = (each[0] if len(each) == 1 else each) or None
     if plot is not None:
         if plot.suffix.lower() == ".html":  # with its interactive charts
             write_report(_page(everything, graphs), plot)
@@ -92,12 +92,33 @@ def look(
         print_json(everything)
     else:
         _print(found)
-        for one in labelled:
-            _print_labels(one)
-        for reason in filter(None, reasons.values()):
+        for information, weights in labelled:
+            _print_labels(information, weights)
+        for reason in reasons:
             out.print(f"\n{escape(reason)}", width=80)
     if report is not None:
         write_page(_page(everything, graphs), report, quiet=as_json)
+
+
+def _look_labels(
+    graphs: Graphs, max_hops: int, seeds: str, progress: Callable[[str, float], None]
+) -> tuple[list[tuple[LabelInformation, HopWeights]], list[str]]:
+    """How well hops predict each target, and of the others why they cannot."""
+    from lookhops.graphs.targets import one_target_each
+    from lookhops.learners.hop_weights import look_weights
+    from lookhops.neighbourhoods import look_labels
+    from lookhops.neighbourhoods.labels import why_not
+
+    reasons = {one: why_not(one) for one in one_target_each(graphs)}
+    found = [
+        (
+            look_labels(one, max_hops, seeds, progress),
+            look_weights(one, max_hops, progress=progress),
+        )
+        for one in reasons
+        if not reasons[one]
+    ]
+    return found, [reason for reason in reasons.values() if reason]
 
 
 def _page(found: dict[str, Any], graphs: Graphs) -> Report:
@@ -186,17 +207,21 @@ def _classes(found: HopInformation) -> Table:
     return grid(zip(*columns, strict=True), head)
 
 
-def _print_labels(found: LabelInformation) -> None:
+def _print_labels(found: LabelInformation, weights: HopWeights) -> None:
+    """How well what lies within 0, 1, ... hops predicts the target, and the weight of each hop."""
     rows, of_classes = [], found.number is None
-    for hops, (mean, std) in enumerate(zip(found.mean, found.std, strict=True)):
+    columns = zip(found.mean, found.std, weights.weights, weights.spread, strict=True)
+    for hops, (mean, std, weight, spread) in enumerate(columns):
         text = plus_minus((100 * mean, 100 * std)) if of_classes else f"{mean:.3f} ± {std:.3f}"
-        row = [str(hops), text, bar(max(float(mean), 0.0), 40)]
+        share = f"{weight:.2f} ± {spread:.2f}" if weight else "-"
+        row = [str(hops), text, share, bar(max(float(mean), 0.0), 20)]
         if hops == found.enough:
             row = [f"[bold green]{cell}[/]" for cell in (*row[:-1], f"{row[-1]} <- enough")]
         rows.append(row)
     out.print()
     head = "% right" if of_classes else "R²"
-    out.print(grid(rows, ("hops 0 to h", head, ""), ("right", "right", "left")))
+    titles = ("hops 0 to h", head, "weight of hop h", "")
+    out.print(grid(rows, titles, ("right", "right", "right", "left")))
     splits = counted(found.naive.size, "split")
     said = (
         f"This table looks at the classes: of the graphs held out in each of {splits}, how many a "
@@ -207,5 +232,9 @@ def _print_labels(found: LabelInformation) -> None:
         f"graphs held out in each of {splits} from what lies within h hops of their nodes; 1 is "
         "exactly, 0 is no better than the mean."
     )
+    said += (
+        " The weight of a hop is its share in a Gaussian process that looks no farther than it "
+        f"needs, by the marginal likelihood: mean and spread of {len(weights.naive)} resamples."
+    )
     out.print(f"\n{escape(said)}", width=80)
-    out.print(f"\n[bold]{escape(found.sentence())}[/]", width=80)
+    out.print(f"\n[bold]{escape(found.sentence())} {escape(weights.sentence())}[/]", width=80)

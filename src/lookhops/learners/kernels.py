@@ -233,9 +233,9 @@ class Kernels:
             sizes = ptr.diff().double()[:, None] + postings.sizes.double()
             if number <= self.first:
                 total += shared
-            yield _tanimoto(shared, sizes)
+            yield tanimoto(shared, sizes)
             if number == last and last:
-                yield _tanimoto(total, sizes * (self.first + 1))
+                yield tanimoto(total, sizes * (self.first + 1))
 
     @cached_property
     def _parts(self) -> list[Postings]:
@@ -243,7 +243,7 @@ class Kernels:
         return [Postings.of(codes, ptr) for codes, ptr in self.references.parts]
 
 
-def _tanimoto(shared: Tensor, sizes: Tensor) -> Tensor:
+def tanimoto(shared: Tensor, sizes: Tensor) -> Tensor:
     """Shared nodes over all nodes, in place; two graphs without nodes are alike."""
     return torch.div(shared, sizes - shared, out=shared).nan_to_num_(1.0)
 

@@ -189,3 +189,28 @@ def label_accuracy(found: Mapping[str, Any]) -> Chart:
         f"{what} n = {counted(found['graphs'], 'graph')}.{green}",
         Table(("hops h", unit, below, "95% interval"), rows),
     )
+
+
+def hop_weights(found: Mapping[str, Any]) -> Chart:
+    """The weight of each hop in a Gaussian process, as ``HopWeights.to_dict`` has it."""
+    hops, weight, spread = (found[name] for name in ("hops", "weight", "weight_std"))
+    drawn = series(
+        "bar",
+        hops,
+        rounded(weight),
+        "hop %{x}: %{y:.2f}",
+        error_y={"type": "data", "array": rounded(spread), "thickness": 2},
+        marker={"color": "var(--blue)"},
+    )
+    rows = [
+        (str(hop), f"{w:.2f} ± {s:.2f}") for hop, w, s in zip(hops, weight, spread, strict=True)
+    ]
+    target = found.get("number") or "the classes"
+    return Chart(
+        figure([drawn], axis("hop h", dtick=1, showgrid=False), axis("weight", rangemode="tozero")),
+        f"Bar chart of the weight of each hop in a Gaussian process for {target}.",
+        f"From {target}: the share of each hop in a Gaussian process that looks no farther than it "
+        "needs, by the marginal likelihood; mean and standard deviation of "
+        f"{counted(found['resamples'], 'resample')}. n = {counted(found['graphs'], 'graph')}.",
+        Table(("hop h", "weight"), rows),
+    )

@@ -256,7 +256,7 @@ def _rows_by_depth(graphs: Graphs, max_hops: int) -> Iterator[csr_array]:
     from scipy.sparse import diags_array, hstack
 
     blocks = []
-    for seen in _seen_by_hop(graphs, max_hops):
+    for seen in seen_by_hop(graphs, max_hops):
         codes = unary_codes(graphs, seen)
         vocabulary = Vocabulary.choose(graphs, codes, min_graphs=MIN_GRAPHS)
         blocks.append(vocabulary.rows(graphs, codes).to_scipy())
@@ -265,7 +265,7 @@ def _rows_by_depth(graphs: Graphs, max_hops: int) -> Iterator[csr_array]:
         yield (diags_array(1 / lengths) @ rows).tocsr()
 
 
-def _seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
+def seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
     """The identities of what is seen at 0, 1, ... hops, each of shape (n, readings)."""
     # Graphs are read by their labels alone, and once more with the numbers of nodes and with those
     # of edges. Numbers, even in few bins, make neighbourhoods almost all different, which would

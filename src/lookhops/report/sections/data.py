@@ -28,6 +28,7 @@ from lookhops.neighbourhoods.charts import (
     MOST_CLASSES,
     class_gains,
     gains,
+    hop_weights,
     label_accuracy,
     lost,
 )
@@ -146,6 +147,13 @@ LABELS = {
     **dict.fromkeys(("majority?", "of_the_mean?"), float),
     "splits": Count,
 }
+#: What is read of the weights of hops for a target.
+WEIGHTS = {
+    **dict.fromkeys(("sentence", "number?"), str),
+    **dict.fromkeys(("graphs", "resamples"), Count),
+    "hops": Sequence[Count],
+    **dict.fromkeys(("weight", "weight_std"), Sequence[float]),
+}
 INFORMATION = AtLeast(
     {
         **GAINS,
@@ -165,7 +173,11 @@ def check_information(found: Any) -> dict[str, Any]:
     for one in (found, *(found.get("per_class") or {}).values()):
         if not 0 < len(one["k"]) == len(one["gain"]) == len(one.get("gain_interval") or one["k"]):
             raise LookHopsError("gain has not one number for each k")
-    for one in read(Sequence[Any], _targets(found), "labels"):
+    for one in read(Sequence[Any], _each(found, "hop_weights"), "hop_weights"):
+        read(AtLeast(WEIGHTS), one, "hop_weights")
+        if not len(one["hops"]) == len(one["weight"]) == len(one["weight_std"]):
+            raise LookHopsError("hop_weights has not one number for each hop")
+    for one in read(Sequence[Any], _each(found, "labels"), "labels"):
         read(AtLeast(LABELS), one, "labels")
         scores, naive = ("r2", "of_the_mean") if "number" in one else ("accuracy", "majority")
         columns = [one.get(name, ()) for name in (scores, "std", "lost", "lost_interval")]
@@ -175,10 +187,10 @@ def check_information(found: Any) -> dict[str, Any]:
     return dict(found)
 
 
-def _targets(found: Mapping[str, Any]) -> Any:
+def _each(found: Mapping[str, Any], name: str) -> Any:
     """What was measured of each target: none, one, or a list of them in the file."""
-    labels = found.get("labels") or []
-    return [labels] if isinstance(labels, Mapping) else labels
+    entries = found.get(name) or []
+    return [entries] if isinstance(entries, Mapping) else entries
 
 
 def information_section(found: Mapping[str, Any]) -> Section:
@@ -192,12 +204,15 @@ def information_section(found: Mapping[str, Any]) -> Section:
         f"of the nodes changes when each looks at k hops ({seen}) instead of k {MINUS} 1."
     )
     blocks: list[Block] = [gains(found), lost(found)]
-    for target in _targets(found):
+    for target in _each(found, "labels"):
         if "number" in target:
             lead += f" {target['sentence']}"
         else:
             lead += f" From the classes: {target['sentence'][0].lower()}{target['sentence'][1:]}"
         blocks.append(label_accuracy(target))
+    for target in _each(found, "hop_weights"):
+        lead += f" {target['sentence']}"
+        blocks.append(hop_weights(target))
     if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
         blocks.append(class_gains(found))
     return Section("hops", "How many hops matter", lead, blocks)
