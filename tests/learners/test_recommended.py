@@ -2,8 +2,10 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import pytest
+import torch
 
 from lookhops import Graphs, LookHopsRegressor
 from lookhops.core.options import RECOMMENDED
@@ -20,11 +22,17 @@ SMILES = ["C" * n + end for n in range(1, 16) for end in ("O", "N", "F")]
 
 @pytest.fixture(scope="module")
 def sets() -> dict[str, Graphs]:
+    numbers = load("solubility", target="value")[:40]
+    whole = numbers.whole
+    temperature = torch.cat((whole.numbers, torch.zeros(40, 1)), 1)
+    names = (*whole.number_names, "temperature")
+    with_columns = replace(numbers, whole=replace(whole, numbers=temperature, number_names=names))
     return {
-        "numbers": load("solubility", target="value")[:40],
+        "numbers": numbers,
         "classes": load("solubility")[:40],
         "undescribed": load("solubility", descriptors="none")[:40],
         "others": load("hops-1", size=40),
+        "columns": with_columns,
     }
 
 
@@ -38,6 +46,7 @@ def sets() -> dict[str, Graphs]:
         ("classes", 20_000, "blend", RECOMMENDED),
         ("classes", 20_001, "network", RECOMMENDED),
         ("undescribed", 40, "blend", RECOMMENDED),
+        ("columns", 40, "blend", PLAIN),
         ("others", 40, "blend", RECOMMENDED),
         ("others", 20_001, "network", RECOMMENDED),
     ],

@@ -65,6 +65,7 @@ def look(
     """
     from lookhops.core.pictures import save
     from lookhops.graphs.targets import one_target_each
+    from lookhops.learners.hop_weights import look_weights
     from lookhops.neighbourhoods import look as measure
     from lookhops.neighbourhoods import look_labels
     from lookhops.neighbourhoods.labels import why_not
@@ -77,10 +78,15 @@ def look(
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
-        labelled, reasons = _look_labels(graphs, max_hops, seeds, progress) if labels else ([], [])
+        # How well hops predict each target, and of the others why they cannot.
+        reasons = {one: why_not(one) for one in one_target_each(graphs)} if labels else {}
+        asked_of = [one for one in reasons if not reasons[one]]
+        informed = [look_labels(one, max_hops, seeds, progress) for one in asked_of]
+        weighed = [look_weights(one, max_hops, progress=progress) for one in asked_of]
     everything = found.to_dict()
-    for number, name in enumerate(("labels", "hop_weights")):
-        each = [pair[number].to_dict() for pair in labelled]
+    by_name: dict[str, list[Any]] = {"labels": informed, "hop_weights": weighed}
+    for name, results in by_name.items():
+        each = [result.to_dict() for result in results]
         everything[name] = (each[0] if len(each) == 1 else each) or None
     if plot is not None:
         if plot.suffix.lower() == ".html":  # with its interactive charts
@@ -92,33 +98,12 @@ def look(
         print_json(everything)
     else:
         _print(found)
-        for information, weights in labelled:
+        for information, weights in zip(informed, weighed, strict=True):
             _print_labels(information, weights)
-        for reason in reasons:
+        for reason in filter(None, reasons.values()):
             out.print(f"\n{escape(reason)}", width=80)
     if report is not None:
         write_page(_page(everything, graphs), report, quiet=as_json)
-
-
-def _look_labels(
-    graphs: Graphs, max_hops: int, seeds: str, progress: Callable[[str, float], None]
-) -> tuple[list[tuple[LabelInformation, HopWeights]], list[str]]:
-    """How well hops predict each target, and of the others why they cannot."""
-    from lookhops.graphs.targets import one_target_each
-    from lookhops.learners.hop_weights import look_weights
-    from lookhops.neighbourhoods import look_labels
-    from lookhops.neighbourhoods.labels import why_not
-
-    reasons = {one: why_not(one) for one in one_target_each(graphs)}
-    found = [
-        (
-            look_labels(one, max_hops, seeds, progress),
-            look_weights(one, max_hops, progress=progress),
-        )
-        for one in reasons
-        if not reasons[one]
-    ]
-    return found, [reason for reason in reasons.values() if reason]
 
 
 def _page(found: dict[str, Any], graphs: Graphs) -> Report:

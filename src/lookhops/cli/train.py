@@ -18,6 +18,7 @@ from lookhops.cli.shared.running import epoch_display, stoppable, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol, option
+from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -282,8 +283,13 @@ def _train(
         return train_on_ray(output, graphs, learner, plan.protocol, **options)
     remarks = cache(lambda: tell_remarks(graphs, plan))  # what cannot be trained says that first
     again = f"{command_line()} --resume" if workers.alone else "the same command and --resume"
+    fitting = "" if learner.has_epochs else f"fitting {learner.spelled}"
+    if fitting:
+        splits = counted(len(plan.splits), "split")
+        print_line(f"{fitting}: {splits} of {plan.training_graphs:,} training graphs", err)
+    display = epoch_display(plan.protocol, fitting=fitting)
     try:
-        with logs as log, stoppable(again) as check, epoch_display(plan.protocol) as show:
+        with logs as log, stoppable(again) as check, display as show:
 
             def on_epoch(epoch: Epoch) -> None:
                 remarks()

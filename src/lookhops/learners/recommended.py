@@ -39,7 +39,7 @@ class Recommendation:
     @property
     def said(self) -> str:
         """Both in a line."""
-        return f"{self.learner.name} ({self.learner.title}): {self.why}"
+        return f"{self.learner.spelled} ({self.learner.title}): {self.why}"
 
 
 def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendation:
@@ -50,7 +50,9 @@ def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendatio
         task: What is asked of them.
         training_graphs: How many of them it is fitted on.
     """
-    described = any(is_descriptor(name) for name in graphs.whole.number_names)
+    whole = graphs.whole
+    described = any(map(is_descriptor, whole.number_names))
+    more = bool(whole.label_names) or not all(map(is_descriptor, whole.number_names))
     process = GaussianProcess(pairs=PAIRS if described else 0)
     numbers = not any(head.task.class_names for head in task.heads)
     network = PLAIN if described and numbers else RECOMMENDED
@@ -59,10 +61,12 @@ def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendatio
         return Recommendation(
             Network(network), f"{few} are too many to solve a Gaussian process exactly"
         )
-    if described and training_graphs <= MOST_ALONE:
+    if described and not more and training_graphs <= MOST_ALONE:
         return Recommendation(
             process, f"on {few}, molecules with descriptors, a network beside it adds little"
         )
-    return Recommendation(
-        Blend(network, process), f"on {few} of this kind both together are better than each"
-    )
+    why = f"on {few} of this kind both together are better than each"
+    if described and more:
+        why = "the effect of a column can depend on the structure, which a network can learn"
+        why = f"on {few} with columns, {why}"
+    return Recommendation(Blend(network, process), why)

@@ -56,10 +56,13 @@ def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
 
 
 @contextmanager
-def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epoch], None]]:
+def epoch_display(
+    protocol: Protocol, title: str = "", fitting: str = ""
+) -> Iterator[Callable[[Epoch], None]]:
     """A function that shows an epoch: in a bar on a terminal, else by a line now and then.
 
-    That a run is done is told in a line everywhere. The title goes before each line.
+    That a run is done is told in a line everywhere. The title goes before each line; ``fitting`` is
+    what is fitted where there are no epochs.
     """
     title = f"{title}, " if title else ""
     reported: set[str] = set()
@@ -90,7 +93,8 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
                 print_line(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}", err)
 
     with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
-        task = bar.add_task("", total=protocol.max_epochs, figures="")
+        total_epochs = None if fitting else protocol.max_epochs
+        task = bar.add_task(fitting, total=total_epochs, figures="")
         yield show
 
 
