@@ -39,7 +39,8 @@ class Recommendation:
     @property
     def said(self) -> str:
         """Both in a line."""
-        return f"{self.learner.spelled} ({self.learner.title}): {self.why}"
+        name = self.learner.name if self.learner.has_epochs else self.learner.spelled
+        return f"{name} ({self.learner.title}): {self.why}"
 
 
 def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendation:
