@@ -24,7 +24,7 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import keep_memory
 from lookhops.graphs import Graphs
-from lookhops.nn.registry import loaded_plugins, with_plugins
+from lookhops.nn.registry import LOADED, load_plugin
 from lookhops.training.runs import NotFinite
 
 Result = TypeVar("Result")
@@ -136,7 +136,7 @@ class _Process:
         """Call a function there; an error that it raises is returned, not raised."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs
-        task = work, loaded_plugins(), new, arguments, listen is not None
+        task = work, [*LOADED], new, arguments, listen is not None
         is_result, said = self._ask(task)
         while not is_result:
             assert listen is not None
@@ -186,8 +186,9 @@ def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
             work, plugins, new, arguments, has_listener = receive()
             graphs = graphs if new is None else new
             try:
-                with with_plugins(plugins):
-                    result = work(graphs, *arguments, *([tell] if has_listener else []))
+                for path in plugins:
+                    load_plugin(path)
+                result = work(graphs, *arguments, *([tell] if has_listener else []))
             except Exception as error:
                 result = _sendable(error)
             send(True, result)
