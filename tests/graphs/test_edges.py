@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops import Graphs
-from lookhops.graphs import edges as edge_lists
+from lookhops.graphs import choosing
 from strategies import graph_sets, unpacked
 
 
@@ -36,7 +36,7 @@ def test_undirected_is_every_edge_both_ways_once(graphs: Graphs):
 
 @given(graph_sets(), st.integers(1, 40))
 def test_blocks_are_all_graphs_in_their_order_and_bounded(graphs, most):
-    ranges = list(edge_lists.graph_ranges(graphs, most))
+    ranges = list(choosing.graph_ranges(graphs, most))
     assert [number for span in ranges for number in range(*span)] == list(range(len(graphs)))
     for first, after in ranges:
         part = graphs[first:after]
@@ -46,7 +46,7 @@ def test_blocks_are_all_graphs_in_their_order_and_bounded(graphs, most):
 @given(graph_sets(), st.integers(1, 40))
 def test_edges_block_by_block_are_all_edges(graphs, most):
     nodes = edges = 0
-    for block in edge_lists.graph_blocks(graphs, most):
+    for block in choosing.graph_blocks(graphs, most):
         # Nodes count from the first of the block.
         here = slice(edges, edges + block.num_edges)
         assert torch.equal(graphs.source[here], block.source + nodes)
@@ -59,7 +59,7 @@ def test_edges_block_by_block_are_all_edges(graphs, most):
 def test_what_holds_of_every_block_holds_of_the_set(graphs):
     pairs = list(zip(graphs.source.tolist(), graphs.target.tolist(), strict=True))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(edge_lists.graph_blocks, "__defaults__", (7,))
+        patch.setattr(choosing.graph_blocks, "__defaults__", (7,))
         assert graphs.is_undirected == (sorted(pairs) == sorted((t, s) for s, t in pairs))
         assert graphs.num_undirected_edges == len({tuple(sorted(pair)) for pair in pairs})
         small = graphs.is_symmetric

@@ -19,7 +19,6 @@ from torch import Tensor
 from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.graphs import choosing, networkx, pyg, storage
 from lookhops.graphs import columns as graph_columns
-from lookhops.graphs import edges as edge_lists
 from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import (
@@ -174,17 +173,17 @@ class Graphs:
     @cached_property
     def is_undirected(self) -> bool:
         """Whether every edge is there in both directions."""
-        return edge_lists.go_both_ways(self)
+        return choosing.go_both_ways(self)
 
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether every edge is there in both directions, with the same features."""
-        return self.is_undirected and edge_lists.have_equal_features(self)
+        return self.is_undirected and choosing.have_equal_features(self)
 
     @cached_property
     def num_undirected_edges(self) -> int:
         """Pairs of nodes with an edge in one direction or both; a self-loop is one pair."""
-        return edge_lists.number_of_pairs(self)
+        return choosing.number_of_pairs(self)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -257,7 +256,7 @@ class Graphs:
         Of two edges between the same nodes the first in our order gives the features, and an edge
         that was there in one direction lends its features to the other.
         """
-        return edge_lists.undirected(self)
+        return choosing.undirected(self)
 
     def without_edge_features(self) -> Graphs:
         """The same graphs, of whose edges nothing is known but that they are there."""

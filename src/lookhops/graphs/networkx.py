@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.graphs.edges import by_source
+from lookhops.graphs.choosing import by_source
 from lookhops.graphs.features import (
     BLANK,
     Features,

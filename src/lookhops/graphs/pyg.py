@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.graphs.edges import by_source
+from lookhops.graphs.choosing import by_source
 from lookhops.graphs.features import Features, beside
 from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.networkx import features_of

@@ -11,8 +11,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.hashing import combine, hash_rows, mix
 from lookhops.graphs import Graphs
-from lookhops.graphs.choosing import slice_of
-from lookhops.graphs.edges import graph_ranges
+from lookhops.graphs.choosing import graph_ranges, slice_of
 from lookhops.graphs.indexing import pair_keys, running_sum, stable_argsort
 
 #: Hops after which the hash of a graph compares neighbourhoods.

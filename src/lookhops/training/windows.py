@@ -13,8 +13,7 @@ from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
-from lookhops.graphs.choosing import gather, slice_of
-from lookhops.graphs.edges import graph_ranges
+from lookhops.graphs.choosing import gather, graph_ranges, slice_of
 from lookhops.graphs.indexing import to_offsets
 
 #: Nodes that scales, totals and the vocabulary are fitted on at most; of a larger training part

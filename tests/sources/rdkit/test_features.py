@@ -10,7 +10,7 @@ from rdkit import Chem
 from torch_geometric.utils import from_smiles as pyg_from_smiles
 
 from lookhops.graphs import Graphs
-from lookhops.graphs.edges import go_both_ways, have_equal_features
+from lookhops.graphs.choosing import go_both_ways, have_equal_features
 from lookhops.sources.molecules import (
     feature_names,
     from_smiles,
