@@ -92,24 +92,24 @@ def feature_names() -> list[str]:
 
 def pack(parsed: Parsed, **fields: Any) -> Graphs:
     """All molecules of which RDKit said something, with other fields of :class:`Graphs`."""
-    node_ptr = to_offsets(torch.from_numpy(parsed.atom_counts))
-    row_ptr = to_offsets(torch.from_numpy(parsed.degrees))
-    source = torch.from_numpy(parsed.neighbours)
+    tensors = {name: torch.from_numpy(array) for name, array in parsed.arrays.items()}
+    node_ptr, row_ptr = to_offsets(tensors["atom_counts"]), to_offsets(tensors["degrees"])
+    source = tensors["neighbours"]
     graphs = Graphs(
         node_ptr=node_ptr,
         row_ptr=row_ptr,
         source=source + spread(node_ptr[:-1], row_ptr[node_ptr], len(source)),
         nodes=Features(
-            labels=torch.from_numpy(parsed.labels),
+            labels=tensors["labels"],
             label_names=tuple(ATOM_FEATURES),
             label_values=tuple(ATOM_FEATURES.values()),
         ),
         edges=Features(
-            labels=torch.from_numpy(parsed.edge_labels),
+            labels=tensors["edge_labels"],
             label_names=tuple(BOND_FEATURES),
             label_values=tuple(BOND_FEATURES.values()),
         ),
-        whole=Features(torch.from_numpy(parsed.descriptors), parsed.descriptor_names),
+        whole=Features(tensors["descriptors"], parsed.descriptor_names),
         featuriser=FEATURISER,
         **fields,
     )

@@ -57,7 +57,7 @@ def plain_labels(molecule):
 
 def labels_in_words(parts):
     """The same of what was found."""
-    counts, labels, degrees, neighbours, edge_labels = parts.arrays()
+    counts, labels, degrees, neighbours, edge_labels = parts.arrays().values()
     assert counts.tolist() == [len(labels)]
     *plain, chirality = (
         np.array(known)[column]
@@ -89,7 +89,7 @@ def told(molecule, smiles):
         return None
     found = AtomsAndBonds()
     found.add(molecule, smiles)
-    return [rows.tolist() for rows in found.arrays()], Chem.MolToSmiles(molecule)
+    return [rows.tolist() for rows in found.arrays().values()], Chem.MolToSmiles(molecule)
 
 
 def damaged(texts, count, seed=0):
@@ -164,7 +164,7 @@ def test_parts_join_as_if_they_were_parsed_together():
 @pytest.mark.parametrize("texts", [[], ["C("]])
 def test_nothing_that_parses(texts):
     found = parse(texts, Parsing())
-    shapes = found.labels.shape, found.edge_labels.shape
+    shapes = found.arrays["labels"].shape, found.arrays["edge_labels"].shape
     assert (*shapes, found.count) == ((0, 6), (0, 4), len(texts))
 
 

@@ -12,7 +12,7 @@ from deadly import Deadly, Endless, Uninstalling
 from lookhops import LookHopsError
 from lookhops.sources.loading import load
 from lookhops.sources.rdkit import workers
-from lookhops.sources.rdkit.parsing import _ARRAYS, Parsed, Parsing, parse
+from lookhops.sources.rdkit.parsing import Parsed, Parsing, parse
 from lookhops.sources.rdkit.workers import CRASHED, HUNG, ParsingPool
 
 
@@ -26,8 +26,9 @@ def assert_same(found: Parsed, want: Parsed) -> None:
     assert found.smiles == want.smiles
     assert found.canonical == want.canonical
     assert found.failures == want.failures
-    for name in ("rows", *_ARRAYS):
-        assert np.array_equal(getattr(found, name), getattr(want, name))
+    assert np.array_equal(found.rows, want.rows)
+    for name, array in want.arrays.items():
+        assert np.array_equal(found.arrays[name], array)
 
 
 def test_workers_say_what_would_be_said_here(pool, monkeypatch):

@@ -109,14 +109,14 @@ class AtomsAndBonds:
         self._atoms.append(of_atoms)
         self._bonds.append(of_bonds)
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """What is known of all molecules, m of them with n atoms and e bonds.
 
         Returns:
-            Numbers of atoms of each molecule, shape (m); the labels of atoms, by
-            :data:`ATOM_FEATURES`, shape (n, 6); numbers of bonds of each atom, shape (n); of each
-            atom the other ends of its bonds, numbered within the molecule, in their order, shape
-            (2 e); the labels of these bonds, by :data:`BOND_FEATURES`, shape (2 e, 4).
+            ``atom_counts`` of each molecule, shape (m); the ``labels`` of atoms, by
+            :data:`ATOM_FEATURES`, shape (n, 6); the ``degrees`` of atoms, shape (n); of each atom
+            its ``neighbours``, numbered within the molecule, in their order, shape (2 e); and the
+            ``edge_labels`` of these bonds, by :data:`BOND_FEATURES`, shape (2 e, 4).
         """
         counts, atoms = _joined(self._atoms, 5)
         of_bonds, bonds = _joined(self._bonds, 6)
@@ -130,13 +130,13 @@ class AtomsAndBonds:
         last = [len(values) - 1 for values in ATOM_FEATURES.values()]
         labels = np.clip(np.stack(columns, 1), 0, last)  # the ends of a vocabulary hold all beyond
         of_edges = np.column_stack((_BOND[bonds[:, 2]], bonds[:, 3:])).astype(np.uint8)
-        return (
-            counts.astype(np.int32),
-            labels.astype(np.uint8),
-            degrees.astype(np.int32),
-            (there - np.tile(first, 2))[order].astype(np.int32),
-            np.tile(of_edges, (2, 1))[order],
-        )
+        return {
+            "atom_counts": counts.astype(np.int32),
+            "labels": labels.astype(np.uint8),
+            "degrees": degrees.astype(np.int32),
+            "neighbours": (there - np.tile(first, 2))[order].astype(np.int32),
+            "edge_labels": np.tile(of_edges, (2, 1))[order],
+        }
 
 
 def _joined(each: list[Columns], columns: int) -> tuple[np.ndarray, np.ndarray]:

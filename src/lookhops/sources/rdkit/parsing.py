@@ -19,9 +19,6 @@ from lookhops.sources.rdkit.features import AtomsAndBonds
 REFUSED = "RDKit refuses it"
 #: What a SMILES has beside plain atoms and bonds: stereochemistry, hydrogen atoms, extensions.
 _MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*[H#]")
-#: What is known of molecules, in arrays that follow each other where molecules do: whatever else
-#: workers compute of each molecule is one more of them.
-_ARRAYS = ("atom_counts", "labels", "degrees", "neighbours", "edge_labels", "descriptors")
 #: Where an atom's isotope is given.
 _ISOTOPE = re.compile(r"\[\d+")
 #: Characters that an atom takes: in SMILES with its bonds and rings, in a mol block with its lines.
@@ -71,10 +68,9 @@ class Parsed:
         rows: The numbers of those that parse, shape (m).
         smiles: The SMILES of these, whose atoms stand in the same order.
         canonical: Their canonical SMILES, where wanted.
-        atom_counts, labels, degrees, neighbours, edge_labels: What
-            :meth:`~lookhops.sources.rdkit.features.AtomsAndBonds.arrays` says of them.
         failures: The number of each of the others, and why it does not parse.
-        descriptors: Their descriptors, float32, shape (m, d).
+        arrays: What :meth:`~lookhops.sources.rdkit.features.AtomsAndBonds.arrays` says of them, and
+            their ``descriptors``, float32, shape (m, d).
         descriptor_names: What these are called.
     """
 
@@ -82,13 +78,8 @@ class Parsed:
     rows: np.ndarray
     smiles: list[str]
     canonical: list[str]
-    atom_counts: np.ndarray
-    labels: np.ndarray
-    degrees: np.ndarray
-    neighbours: np.ndarray
-    edge_labels: np.ndarray
     failures: list[tuple[int, str]]
-    descriptors: np.ndarray
+    arrays: dict[str, np.ndarray]
     descriptor_names: tuple[str, ...]
 
     @classmethod
@@ -103,15 +94,17 @@ class Parsed:
             return parts[0]
         before = [0, *accumulate(part.count for part in parts)]
         shifted = list(zip(before[:-1], parts, strict=True))
-        failures = [(start + row, why) for start, part in shifted for row, why in part.failures]
         return cls(
             before[-1],
             np.concatenate([start + part.rows for start, part in shifted]),
             list(chain.from_iterable(part.smiles for part in parts)),
             list(chain.from_iterable(part.canonical for part in parts)),
-            failures=failures,
-            descriptor_names=parts[0].descriptor_names,
-            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS},
+            [(start + row, why) for start, part in shifted for row, why in part.failures],
+            {
+                name: np.concatenate([part.arrays[name] for part in parts])
+                for name in parts[0].arrays
+            },
+            parts[0].descriptor_names,
         )
 
 
@@ -152,10 +145,8 @@ def parse(
             if how.canonical:
                 canonical.append(text)
     numbers = np.array(rows, dtype=np.int64)
-    arrays = parts.arrays()
-    return Parsed(
-        len(structures), numbers, found, canonical, *arrays, failures, values[: len(rows)], names
-    )
+    arrays = {**parts.arrays(), "descriptors": values[: len(rows)]}
+    return Parsed(len(structures), numbers, found, canonical, failures, arrays, names)
 
 
 def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
