@@ -136,7 +136,7 @@ def _targets(graphs: Graphs) -> list[dict[str, Any]]:
     from lookhops.graphs.targets import target_columns
 
     found = []
-    for target, values in () if graphs.y is None else target_columns(graphs.y, graphs.targets):
+    for target, values in target_columns(graphs.y, graphs.targets):
         known = values[values == values]
         fact: dict[str, Any] = {"name": target.name, "known": len(known)}
         if target.classes:

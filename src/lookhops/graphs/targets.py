@@ -226,8 +226,12 @@ def targets_of(y: Tensor | None, class_names: Sequence[str] | None = None) -> tu
     return (Target("class", tuple(class_names)),)
 
 
-def target_columns(y: Tensor, targets: Sequence[Target]) -> list[tuple[Target, NDArray[Any]]]:
+def target_columns(
+    y: Tensor | None, targets: Sequence[Target]
+) -> list[tuple[Target, NDArray[Any]]]:
     """Each target with its value for each graph, float64: NaN where it is blank."""
+    if y is None:
+        return []
     table = y.cpu().double().view(len(y), len(targets))
     if not y.is_floating_point():
         table = torch.where(table < 0, torch.nan, table)

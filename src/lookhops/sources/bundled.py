@@ -57,7 +57,6 @@ def load_solubility(descriptors: str = "fast") -> Graphs:
     with resources.as_file(file) as path, parsing_pool(0) as pool:
         reading = Reading(descriptors=descriptors)
         graphs = open_molecules(path, reading, AS_USUAL, pool).read_all().graphs
-    assert graphs.y is not None
     [(target, values)] = target_columns(graphs.y, graphs.targets)
     ordered = read_target("class", target_cells(target, values), classes=SOLUBILITY_CLASSES)
     return graphs.changed(**pack_targets([ordered]))

@@ -151,7 +151,7 @@ def first_of_each(names: Sequence[Hashable]) -> np.ndarray:
 def contradicting(graphs: Graphs) -> np.ndarray:
     """Whether a graph has a target with another value than one that is the same has, shape (g)."""
     found = np.zeros(len(graphs), dtype=bool)
-    if graphs.y is None or SAME not in graphs.columns:
+    if SAME not in graphs.columns:
         return found
     group = _groups(graphs)
     for _, values in target_columns(graphs.y, graphs.targets):
@@ -207,8 +207,6 @@ def merge(graphs: Graphs) -> Graphs:
 
 def _merged_targets(graphs: Graphs, group: np.ndarray) -> dict[str, Any]:
     """Fields of ``Graphs``: the targets of each group of graphs."""
-    if graphs.y is None:
-        return {}
     merged = []
     for target, values in target_columns(graphs.y, graphs.targets):
         low, high = _range(group, values)
@@ -219,7 +217,7 @@ def _merged_targets(graphs: Graphs, group: np.ndarray) -> dict[str, Any]:
             instead = np.bincount(group[filled], values[filled], len(low)) / np.maximum(count, 1)
             instead = np.rint(instead) if target.kind == "counts" else instead
         merged.append((target, np.where(low < high, instead, low)))
-    return pack_targets(merged)
+    return pack_targets(merged) if merged else {}
 
 
 def _range(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

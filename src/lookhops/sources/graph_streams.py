@@ -84,9 +84,8 @@ class GraphStream(Stream):
         """What is known of some graphs besides their ids: columns, and targets that are none."""
         graphs = self.graphs
         found = {name: column[chosen] for name, column in graphs.columns.items() if name != "id"}
-        for target, values in (
-            [] if graphs.y is None else target_columns(graphs.y[chosen], graphs.targets)
-        ):
+        y = None if graphs.y is None else graphs.y[chosen]
+        for target, values in target_columns(y, graphs.targets):
             if target.name not in graphs.columns:
                 found[target.name] = target_cells(target, values)
         return found
@@ -101,9 +100,8 @@ class GraphStream(Stream):
 
 def _labels(graphs: Graphs) -> list[str]:
     """The one target of each row as text, where graphs have one; of skipped rows nothing."""
-    texts = [""] * len(graphs)
-    if graphs.y is not None and len(graphs.targets) == 1:
-        [(target, values)] = target_columns(graphs.y, graphs.targets)
-        cells = target_cells(target, values).tolist()
+    texts, targets = [""] * len(graphs), target_columns(graphs.y, graphs.targets)
+    if len(targets) == 1:
+        cells = target_cells(*targets[0]).tolist()
         texts = [c if isinstance(c, str) else "" if c != c else repr(c) for c in cells]
     return in_input_order(texts, [""] * len(graphs.skipped), graphs.skipped)

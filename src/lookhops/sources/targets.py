@@ -136,12 +136,8 @@ def _with_targets(
         raise LookHopsError(
             f"--task names {strange[0]!r}, which is no target; name it in --target."
         )
-    had: dict[str, tuple[Target, NDArray[Any]]] = {}
-    if graphs.y is not None:
-        had = {target.name: (target, v) for target, v in target_columns(graphs.y, graphs.targets)}
-    columns = dict(graphs.columns)
-    for name, (target, values) in had.items():
-        columns[name] = target_cells(target, values)
+    had = {one.name: (one, values) for one, values in target_columns(graphs.y, graphs.targets)}
+    columns = {**graphs.columns, **{name: target_cells(*both) for name, both in had.items()}}
     chosen = []
     for given in names:
         found, kind = _found(graphs, given), kinds.get(given, kinds[""])
