@@ -104,7 +104,7 @@ def test_wrong_classes_and_lists():
     wrong = message(from_smiles, ["C"], y=["c"], class_names=["a", "b"])
     assert "molecule 1: 'c' of 'class' is not a class; the classes are a, b." in wrong
     assert message(from_smiles, []) == "from_smiles: there are no molecules."
-    assert message(from_smiles, ["C"], invalid="no") == "invalid is 'raise' or 'skip', not 'no'."
+    assert "not 'no'" in message(from_smiles, ["C"], invalid="no")
 
 
 @pytest.mark.parametrize(

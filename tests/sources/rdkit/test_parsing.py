@@ -142,7 +142,7 @@ def test_isotopes_are_not_told_apart(labelled, ordinary):
         [parse([block], Parsing(mol_blocks=True)), parse(texts[1:], Parsing())],
     ):
         assert found[0].canonical == found[1].canonical
-        rows = [sorted(one.labels.tolist()) for one in found]
+        rows = [sorted(one.arrays["labels"].tolist()) for one in found]
         assert rows[0] == rows[1]
 
 
@@ -150,6 +150,10 @@ def test_parts_join_as_if_they_were_parsed_together():
     texts = ["CCO", "C(", "c1ccccc1", "", "[Na+].[Cl-]"]
     how = Parsing(salts="largest")
     whole, joined = parse(texts, how), Parsed.join([parse(texts[:2], how), parse(texts[2:], how)])
+    arrays = [parsed.__dict__.pop("arrays") for parsed in (whole, joined)]
+    for name, array in arrays[0].items():
+        assert np.array_equal(array, arrays[1][name])
+        assert array.dtype == arrays[1][name].dtype
     for name, value in vars(whole).items():
         if isinstance(value, np.ndarray):
             assert np.array_equal(value, getattr(joined, name))
