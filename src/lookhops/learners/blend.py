@@ -58,7 +58,6 @@ class FittedBlend(Fitted):
         return self.learner.together([self])(prepared)[0]
 
     def parts(self, target: int) -> list[tuple[float, Fitted]]:
-        """The network and the process."""
         weight = float(self.weight[target])
         return [(weight, self.part), (1 - weight, self.process)]
 
@@ -71,14 +70,12 @@ class FittedBlend(Fitted):
         return self
 
     def tensors(self) -> dict[str, Tensor]:
-        """Those of the network, of the process, and the weights."""
         return {**self.part.tensors(), **_beside(self.process, self.weight)}
 
     @classmethod
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        """The parts of these tensors, each checked."""
         weight = tensors.get(WEIGHT)
         if weight is None or weight.shape != (len(task.heads),):
             raise LookHopsError(f"it lacks the parameter {WEIGHT!r} with one number a target")

@@ -63,7 +63,6 @@ class FittedNetwork(Fitted):
         return learner.together([self])(learner.prepare(graphs, self.encoding))[0]
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights, what was fitted beside them, and what the task took."""
         target = {} if self.target is None else {FITTED: self.target}
         return {**self.network.state_dict(), **preprocessing_tensors(self.preprocessing), **target}
 
@@ -220,7 +219,6 @@ class Network(NetworkLearner):
         return train_on_all(graphs, self.architecture, protocol, epochs, **how)
 
     def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:
-        """All networks are asked at once."""
         each = cast(Sequence[FittedNetwork], fitted)
         ensemble = ensemble_of(each)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import torch
@@ -133,6 +133,8 @@ class Arrays:
 class Scorer(Arrays, ABC):
     """What is fitted for one target on rows of numbers."""
 
+    kind: ClassVar[str]  #: its name in a model folder
+
     @abstractmethod
     def answers(self, rows: Array, classes: int) -> Array:
         """Probabilities of so many classes, or for none numbers, shape (n, channels).
@@ -150,6 +152,8 @@ class Constant(Scorer):
     Args:
         value: The share of each class, or the mean, shape (channels).
     """
+
+    kind: ClassVar[str] = "constant"
 
     value: Array
 
@@ -175,6 +179,8 @@ class Linear(Scorer):
         mean: The :math:`m`, shape (d).
         spread: The :math:`s`, shape (d).
     """
+
+    kind: ClassVar[str] = "linear"
 
     weight: Array
     bias: Array
@@ -236,6 +242,8 @@ class Trees(Scorer):
         base: What the leaves are added to, shape (channels).
     """
 
+    kind: ClassVar[str] = "forest"
+
     feature: Array
     threshold: Array
     left: Array
@@ -293,6 +301,8 @@ class Trees(Scorer):
 class Boosting(Trees):
     """Trees of gradient boosting: what they add up to are logits of classes, or numbers."""
 
+    kind: ClassVar[str] = "boosting"
+
     def answers(self, rows: Array, classes: int) -> Array:
         raw = self._sums(rows)
         return np.exp(log_softmax(raw)) if classes else raw
@@ -300,12 +310,8 @@ class Boosting(Trees):
 
 #: Every kind by its name in a model folder.
 SCORERS: Mapping[str, type[Scorer]] = {
-    "constant": Constant,
-    "linear": Linear,
-    "forest": Trees,
-    "boosting": Boosting,
+    scorer.kind: scorer for scorer in (Constant, Linear, Trees, Boosting)
 }
-NAMES: Mapping[type[Scorer], str] = {kind: name for name, kind in SCORERS.items()}
 
 
 def training_rows(question: Question, rows: Array) -> Array:

@@ -23,7 +23,6 @@ from lookhops.graphs import Graphs
 from lookhops.learners.learner import Fitted, Learner, with_prefix
 from lookhops.learners.scorers import (
     BATCH,
-    NAMES,
     SCORERS,
     Boosting,
     Constant,
@@ -73,7 +72,7 @@ class FittedRows(Fitted):
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of each target's scorer: ``0.linear.weight``."""
         return {
-            f"{number}.{NAMES[type(scorer)]}.{name}": value
+            f"{number}.{scorer.kind}.{name}": value
             for number, scorer in enumerate(self.scorers)
             for name, value in scorer.tensors().items()
         }

@@ -184,7 +184,6 @@ class FittedKernel(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        """The machines and the colours of these tensors."""
         machines = [
             Machine.from_tensors(with_prefix(f"{number}.", tensors))
             for number in range(len(task.heads))

@@ -395,11 +395,9 @@ class Classification(TargetTask):
         return ("class", *(f"p({name})" for name in self.class_names))
 
     def label(self, target: Any) -> str:
-        """The name of a class; empty where it is blank."""
         return self.class_names[int(target)] if target >= 0 else ""
 
     def parse(self, cells: Sequence[str]) -> Array:
-        """Numbers of classes by their names."""
         numbers = {name: float(number) for number, name in enumerate(self.class_names)}
         return np.array([numbers.get(cell, np.nan) for cell in cells])
 
@@ -411,7 +409,6 @@ class Classification(TargetTask):
     # ---------------------------------------------------------------- reports
 
     def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
-        """Which class, and the classes where they are few."""
         listed = f"one of {self.out_channels:,} classes"
         if self.out_channels <= most:
             listed = joined([*map(code, self.class_names)], "or")

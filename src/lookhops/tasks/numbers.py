@@ -233,7 +233,6 @@ class OneNumber(TargetTask):
         return (self.name, f"predicted {self.name}")
 
     def label(self, target: Any) -> str:
-        """The number; empty where it is blank."""
         return f"{float(target):.6g}" if target == target else ""
 
     def parse(self, cells: Sequence[str]) -> Array:

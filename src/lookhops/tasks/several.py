@@ -168,8 +168,6 @@ class SeveralTargets(Task):
         return torch.cat([of(head, *channels) for head, channels in each], -1)
 
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
-        """The output of each head in the units of its target."""
-
         def of_head(head: Head, output: Tensor) -> Tensor:
             taken = None if fitted is None or head.fitted is None else fitted[..., head.fitted]
             return head.task.in_units(output, taken).double()
@@ -180,7 +178,6 @@ class SeveralTargets(Task):
         return self._by_head(lambda head, *each: head.task.average(each), *outputs)
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
-        """The answers of each head, in the places of its outputs."""
         return self._by_head(
             lambda head, each: head.task.answers(each, head.calibration(calibration)), output
         )
@@ -241,7 +238,6 @@ class SeveralTargets(Task):
     def overview(
         self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
     ) -> dict[str, Any]:
-        """Of each head, under its name."""
         found = {}
         for head in self.heads:
             channels = [output[..., head.channels] for output in outputs]
