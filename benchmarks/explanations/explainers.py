@@ -152,9 +152,8 @@ def _units(predictor: Predictor, graphs: Graphs, seed: int) -> Callable[[Tensor]
     """The log-odds of the class that is answered."""
     _, head = find_head(predictor.checkpoint.task, None)
     classes = torch.from_numpy(predictor.predict(graphs).numbers).long().to(predictor.device)
-    model = Together.of(
-        {seed: predictor.fitted[seed][:1]}, 0, head, {seed: predictor.checkpoint.calibration(seed)}
-    )
+    fitted = {seed: predictor.fitted[seed][:1]}
+    model = Together.of(fitted, 0, head, predictor.checkpoint.calibration)
     units = Question(head, classes).of_networks(model.leaves)
     return lambda outputs: units(outputs[None])[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,10 +12,11 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
+from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.explain.attribution import Attribution, GraphPart, paired
 from lookhops.explain.drawing.shares import with_edges
 from lookhops.explain.networks import explain_networks
-from lookhops.explain.question import PartShares, Question, Together, find_head
+from lookhops.explain.question import Part, PartShares, Question, Together, find_head
 from lookhops.explain.spreading import Spreading, explain_sum
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
@@ -141,8 +143,7 @@ def attribute(
 
     - **Exact neighbourhoods** (the fingerprint) are linear: a neighbourhood's weight goes in equal
       parts to the nodes in it, exactly (:func:`~.spreading.over_neighbourhoods`).
-    - **The network's layers**, by measured differences, shared out by gradients
-      (:class:`~.path.Path`).
+    - **The network's layers**, by measured differences and gradients (:class:`~.path.Path`).
     - **Totals**, by integrated gradients, each handed on to the nodes or edges that make it up
       (:func:`~lookhops.neighbourhoods.totals.spread_totals`).
 
@@ -150,13 +151,10 @@ def attribute(
     (:class:`~.question.Together`), and their standard deviation is given beside.
 
     Args:
-        predictor: The model.
-        graphs: The graphs.
         target: Which target to explain, of a model that answers several.
         seed: Share out the answer of this seed's networks alone; by default that of all.
         stacked: Whether networks are explained together, where their layers allow it; by default on
-            a GPU; on the CPU it gains nothing. The numbers are the same within rounding, which may
-            decide which of several equal nodes is read as the largest.
+            a GPU. Numbers are the same but for rounding, which may decide between equal nodes.
     """
     learner = predictor.checkpoint.learner
     if not learner.explains:
@@ -165,34 +163,21 @@ def attribute(
             "--model gp, network or blend."
         )
     number, head = find_head(predictor.checkpoint.task, target)
-    answers = predictor.predict(graphs)
-    prepared = predictor.prepare(graphs)
-    classes, answered = None, answers.targets[number]
+    answers, prepared = predictor.predict(graphs), predictor.prepare(graphs)
+    answered, classes = answers.targets[number], None
     if answered.chosen is not None:
         classes = torch.from_numpy(answered.chosen).long().to(predictor.device)
     seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
-    model = Together.of(
-        {one: predictor.fitted[one] for one in seeds},
-        number,
-        head,
-        {one: predictor.checkpoint.calibration(one) for one in seeds},
-    )
-    parts, question = model.leaves, Question(head, classes)
-    spreading = Spreading(prepared.graphs, predictor.encoding)
-    networks = [part for part in parts if not part.fitted.is_sum]
-    sums = [part for part in parts if part.fitted.is_sum]
-    each = [explain_sum(part, number, spreading, question) for part in sums]
-    if networks:
-        each.append(explain_networks(networks, prepared, spreading, question, stacked))
-    order = [*sums, *networks]
-    found = PartShares.join(each, 0).select([order.index(part) for part in parts])
+    fitted = {one: predictor.fitted[one] for one in seeds}
+    model = Together.of(fitted, number, head, predictor.checkpoint.calibration)
+    parts, spreading = model.leaves, Spreading(prepared.graphs, predictor.encoding)
+    found = _of_parts(parts, number, prepared, spreading, Question(head, classes), stacked)
     weight, baseline, value = model(found.start, found.end, classes is not None)
     if seed is None:
         given = torch.from_numpy(answered.shared()).to(value)
         value = value.where(given.isnan(), given)
-    shared = _weighed(prepared.graphs, found, weight, value - baseline)
     share = torch.tensor([part.weight for part in parts]).to(found.node)
-    shared |= {"node_spread": _spread(found.node, share), "edge_spread": _spread(found.edge, share)}
+    shared = _weighed(prepared.graphs, found, weight, value - baseline, share)
     shared |= {"value": value, "baseline": baseline}
     return Attributions(
         prepared.graphs,
@@ -204,8 +189,26 @@ def attribute(
     )
 
 
+def _of_parts(
+    parts: Sequence[Part],
+    target: int,
+    prepared: PreparedGraphs,
+    spreading: Spreading,
+    question: Question,
+    stacked: bool | None,
+) -> PartShares:
+    """The shares of each part, in their order."""
+    networks = [part for part in parts if not part.fitted.is_sum]
+    sums = [part for part in parts if part.fitted.is_sum]
+    each = [explain_sum(part, target, spreading, question) for part in sums]
+    if networks:
+        each.append(explain_networks(networks, prepared, spreading, question, stacked))
+    order = [*sums, *networks]
+    return PartShares.join(each, 0).select([order.index(part) for part in parts])
+
+
 def _weighed(
-    graphs: Graphs, found: PartShares, weight: Tensor, change: Tensor
+    graphs: Graphs, found: PartShares, weight: Tensor, change: Tensor, share: Tensor
 ) -> dict[str, Tensor]:
     """The shares of all parts together, which add up to the change of each graph's number.
 
@@ -214,6 +217,7 @@ def _weighed(
         found: The shares of each part.
         weight: What they count for, shape (parts, g).
         change: From the average graph to the graph, shape (g).
+        share: Of each part in the answer, shape (parts).
     """
     graph = graphs.batch.long()
     edge_graph = graph[graphs.target.long()]
@@ -232,6 +236,8 @@ def _weighed(
         "whole": whole + rate * whole.abs(),
         "features": features + rate[:, None] * features.abs(),
         "residual": residual,
+        "node_spread": _spread(found.node, share),
+        "edge_spread": _spread(found.edge, share),
     }
 
 

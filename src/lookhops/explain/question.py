@@ -189,15 +189,16 @@ class Together:
         members: Mapping[int, Sequence[Fitted]],
         target: int,
         head: Head,
-        calibrations: Mapping[int, Calibration],
+        calibration: Callable[[int], Calibration],
     ) -> Together:
         """The parts of a model: of its seeds, of their members, of blends.
 
-        Parts without weight are left out. ``members`` is what was fitted for each seed.
+        Parts without weight are left out. ``members`` is what was fitted for each seed, and
+        ``calibration`` gives that of a seed.
         """
         seeds = []
         for seed, fitted in members.items():
-            t = float(head.calibration(calibrations[seed]).get("temperature", 1.0))
+            t = float(head.calibration(calibration(seed)).get("temperature", 1.0))
             each = [[one for one in member.parts(target) if one[0] > 0] for member in fitted]
             alone = len(each) == 1 and len(each[0]) == 1  # then its scores can be calibrated
             share = 1 / (len(members) * len(fitted))

@@ -67,16 +67,17 @@ def routes(service: Service) -> APIRouter:
 
 def _graph_routes(router: APIRouter, service: Service) -> None:
     """Graphs that come with the request."""
-    served = list(service.models.by_name.values())
+    described = partial(bodies.described, models=list(service.models.by_name.values()))
+    answers = (
+        "An answer for each row of the input; as a table where that is accepted (`Accept: "
+        "text/csv`), or where a table was sent."
+    )
 
     @router.post(
         "/predict",
         summary="Answers to graphs",
-        response_model=bodies.Answers,
-        response_description="An answer for each row of the input; as a table where that is "
-        "accepted (`Accept: text/csv`), or where a table was sent.",
         responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
-        openapi_extra=bodies.described(bodies.Predict, served),
+        **described(bodies.Answers, answers, bodies.Predict),
     )
     async def predict(
         request: Request, query: Annotated[bodies.PredictQuery, Parameters()]
@@ -94,9 +95,7 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
     @router.post(
         "/explain",
         summary="What the answers rest on",
-        response_model=bodies.Explanations,
-        response_description="The explanations.",
-        openapi_extra=bodies.described(bodies.Explain, served),
+        **described(bodies.Explanations, "The explanations.", bodies.Explain),
     )
     async def explain(
         request: Request, query: Annotated[bodies.ExplainQuery, Parameters()]
@@ -110,9 +109,7 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
     @router.post(
         "/embed",
         summary="Graphs as vectors",
-        response_model=bodies.Vectors,
-        response_description="The vectors.",
-        openapi_extra=bodies.described(bodies.Embed, served),
+        **described(bodies.Vectors, "The vectors.", bodies.Embed),
     )
     async def embed(
         request: Request, query: Annotated[bodies.EmbedQuery, Parameters()]

@@ -86,17 +86,7 @@ def create_app(
         lifespan=lifespan,
     )
     app.include_router(routes(service))
-    style = stylesheet()
-
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return FileResponse(STATIC / "page.html", media_type="text/html", headers=HEADERS)
-
-    @app.get("/static/look.css", include_in_schema=False)
-    async def shared_style() -> Response:
-        return Response(style, media_type="text/css", headers=HEADERS)
-
-    app.mount("/static", Files(directory=STATIC))
+    _add_page(app)
 
     @app.get("/health", summary="Whether it answers")
     async def health() -> Response:
@@ -110,6 +100,21 @@ def create_app(
         app.add_exception_handler(kind, answer_error)
     app.add_middleware(Guard, token=token, hosts=tuple(hosts), metrics=metrics)
     return app
+
+
+def _add_page(app: FastAPI) -> None:
+    """The page and its files, among them the style that it shares with reports."""
+    style = stylesheet()
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(STATIC / "page.html", media_type="text/html", headers=HEADERS)
+
+    @app.get("/static/look.css", include_in_schema=False)
+    async def shared_style() -> Response:
+        return Response(style, media_type="text/css", headers=HEADERS)
+
+    app.mount("/static", Files(directory=STATIC))
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

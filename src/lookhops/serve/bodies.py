@@ -273,8 +273,10 @@ MOLECULES = {"ethanol": "CCO", "benzene": "c1ccccc1"}
 NODES, EDGES = (1, 2, 3), ((1, 2), (2, 3))
 
 
-def described(body: type[Source], models: Sequence[ServedModel]) -> Described:
-    """What a path takes that takes graphs: JSON with examples, or a file."""
+def described(
+    answer: type[Reply], description: str, body: type[Source], models: Sequence[ServedModel]
+) -> Described:
+    """What a path answers, and what it takes that takes graphs: JSON with examples, or a file."""
     schema = body.model_json_schema(ref_template="{model}")
     schema["properties"]["tables"] = {"anyOf": [schema.pop("$defs")["Tables"], {"type": "null"}]}
     shown = {name: {"value": value} for name, value in example_bodies(models).items()}
@@ -283,7 +285,11 @@ def described(body: type[Source], models: Sequence[ServedModel]) -> Described:
         table = "name,smiles\n" + "".join(f"{pair[0]},{pair[1]}\n" for pair in MOLECULES.items())
         files["text/csv"]["examples"] = {"molecules": {"value": table}}
     content = {"application/json": {"schema": schema, "examples": shown}, **files}
-    return {"requestBody": {"required": True, "content": content}}
+    return {
+        "response_model": answer,
+        "response_description": description,
+        "openapi_extra": {"requestBody": {"required": True, "content": content}},
+    }
 
 
 def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
