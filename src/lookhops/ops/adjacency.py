@@ -51,6 +51,11 @@ class Adjacency:
         symmetric: bool = False,
     ) -> None:
         self.pattern = pattern
+        self.num_nodes = pattern.size
+        #: Number of directed edges.
+        self.num_edges = pattern.column.numel()
+        #: Source node of each edge, shape (e).
+        self.source = pattern.column
         self.weight = weight
         self.order = order
         self.symmetric = symmetric
@@ -82,21 +87,6 @@ class Adjacency:
         pattern = Pattern(row_ptr, ends[0], row=ends[1])
         weight = None if edge_weight is None else edge_weight.flatten().index_select(0, order)
         return cls(pattern, weight, order.long())
-
-    @property
-    def num_nodes(self) -> int:
-        """Number of nodes."""
-        return self.pattern.size
-
-    @property
-    def num_edges(self) -> int:
-        """Number of directed edges."""
-        return self.pattern.column.numel()
-
-    @property
-    def source(self) -> Tensor:
-        """Source node of each edge, shape (e)."""
-        return self.pattern.column
 
     @property
     def target(self) -> Tensor:

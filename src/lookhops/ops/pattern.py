@@ -73,13 +73,10 @@ class Pattern:
         self.row_ptr = row_ptr
         self.column = column
         self.mirrored = mirrored
+        #: Number of rows, and of columns.
+        self.size = row_ptr.numel() - 1
         if row is not None:
             self.row = row
-
-    @property
-    def size(self) -> int:
-        """Number of rows, and of columns."""
-        return self.row_ptr.numel() - 1
 
     @cached
     def row(self) -> Tensor:
