@@ -68,24 +68,21 @@ class OtherConvolution:
     def _made(
         self, in_channels: int, out_channels: int, edge_channels: int | None, parts: int = 1
     ) -> nn.Module:
-        known, given = arguments(self.kind), self.name.values(self.kind)
+        known = arguments(self.kind)
         widens = {"in_channels", "out_channels"} <= {*known} or "nn" in known
         start = in_channels if widens else out_channels
-        widths = (start, out_channels // parts, out_channels)
-        for name, width in zip(WIDTHS, widths, strict=True):
-            if name in known:
-                given.setdefault(name, width)
-        for name in EDGE_WIDTHS:
-            if name in known and edge_channels is not None:
-                given.setdefault(name, edge_channels)
-            elif name in known and known[name].default is Parameter.empty:
-                self.name.refuse(NEEDS_EDGES)
+        offered: dict[str, Any] = dict(
+            zip(WIDTHS, (start, out_channels // parts, out_channels), strict=True)
+        )
+        if edge_channels is not None:
+            offered |= dict.fromkeys(EDGE_WIDTHS, edge_channels)
+        elif any(known[n].default is Parameter.empty for n in EDGE_WIDTHS if n in known):
+            self.name.refuse(NEEDS_EDGES)
         if "nn" in known and "in_channels" not in known:
-            pairs = 2 if self.kind.__name__ == "EdgeConv" else 1  # it reads both ends of an edge
-            first, second = ((pairs * start, out_channels), (out_channels, out_channels))
-            given["nn"] = nn.Sequential(nn.Linear(*first), nn.ReLU(), nn.Linear(*second))
-        self.name.check_needed(self.kind, given)
-        layer: Any = self.name.attempt(lambda: self.kind(**given))
+            ends = 2 if self.kind.__name__ == "EdgeConv" else 1  # of an edge, which it reads
+            dense = nn.Linear(ends * start, out_channels), nn.Linear(out_channels, out_channels)
+            offered["nn"] = nn.Sequential(dense[0], nn.ReLU(), dense[1])
+        layer: Any = self.name.make(self.kind, offered)
         if not widens:
             layer.widen = nn.Linear(in_channels, out_channels)
             layer.register_forward_pre_hook(_widened)

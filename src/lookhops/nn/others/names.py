@@ -105,14 +105,18 @@ class OtherName:
             self.refuse("would keep the edges of the first batch for all others: leave out cached.")
         return found
 
-    def check_needed(self, kind: type, given: Mapping[str, Any]) -> None:
-        """Refuse a layer whose class needs more than is given."""
-        for name, argument in arguments(kind).items():
+    def make(self, kind: type, offered: Mapping[str, Any]) -> Any:
+        """An object of the class, with the options and what else it takes of what is offered."""
+        known = arguments(kind)
+        given = {name: value for name, value in offered.items() if name in known}
+        given |= self.values(kind)
+        for name, argument in known.items():
             if argument.default is not Parameter.empty or name in given:
                 continue
             if is_plain(argument):
                 self.refuse(f"needs {name}: give it, as in {self.package}:{self.layer}/{name}=...")
             self.refuse(f"needs {name}, which a name cannot give; register the layer from Python.")
+        return self.attempt(lambda: kind(**given))
 
 
 def tried(make: Callable[[], Layer], untried: Callable[[], nn.Module]) -> Layer | nn.Module:

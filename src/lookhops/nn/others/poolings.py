@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
-from lookhops.nn.others.names import OtherName, arguments, tried
+from lookhops.nn.others.names import OtherName, tried
 from lookhops.nn.pool.base import Pooling
 from lookhops.ops import Adjacency
 from lookhops.ops.batch import GraphBatch, Pooled
@@ -136,12 +136,8 @@ class MakeOtherPooling:
         return tried(lambda: self._tried(channels, ratio), lambda: self._made(channels, ratio))
 
     def _made(self, channels: int, ratio: float) -> OtherPooling:
-        known, given = arguments(self.kind), self.name.values(self.kind)
-        for argument, value in (("in_channels", channels), ("ratio", ratio), *self.fixed):
-            if argument in known:
-                given.setdefault(argument, value)
-        self.name.check_needed(self.kind, given)
-        layer = self.name.attempt(lambda: self.kind(**given))
+        offered = {"in_channels": channels, "ratio": ratio, **dict(self.fixed)}
+        layer = self.name.make(self.kind, offered)
         return OtherPooling(channels, ratio, layer, self.call)
 
     def _tried(self, channels: int, ratio: float) -> OtherPooling:
