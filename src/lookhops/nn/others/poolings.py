@@ -64,11 +64,6 @@ class OtherPooling(Pooling):
         self.layer = layer
         self.call = call
 
-    def reset_parameters(self) -> None:
-        reset = getattr(self.layer, "reset_parameters", None)
-        if callable(reset):
-            reset()
-
     def pool(self, batch: GraphBatch, masked: bool = False) -> tuple[GraphBatch, Pooled]:
         if masked:
             raise LookHopsError(f"{type(self.layer).__name__} cannot pool graphs in masked form.")

@@ -67,7 +67,8 @@ class Pooling(nn.Module):
 
     def reset_parameters(self) -> None:
         for module in self.children():
-            module.reset_parameters()  # type: ignore[operator]
+            if hasattr(module, "reset_parameters"):
+                module.reset_parameters()  # type: ignore[operator]
 
     def answer(self, batch: GraphBatch) -> Pooled:
         """Select, reduce, connect: which nodes stay, what they carry on, which edges there are."""
