@@ -113,6 +113,8 @@ def follow(page: Path, limit: float, quick: bool) -> int:
                 said = "left out"
             else:
                 what = shortened(what) if quick else what
+                if found := re.match(r"lookhops data example (\S+)", what):
+                    shutil.rmtree(found[1], ignore_errors=True)  # that of other pages
                 command = ["bash", "-c", what]
                 subprocess.run(command, check=True, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:

@@ -65,7 +65,7 @@ def make_folder(folder: Path, graphs: Graphs, seeds: int, epochs: int) -> None:
     config["history_sha256"] = hashlib.sha256(history).hexdigest()
     answers = (folder / "predictions.csv").read_text().splitlines()
     p = generator.beta(2, 2, size=len(answers) - 1)
-    lines = [line.split(",")[:4] for line in answers[1:]]
+    lines = [line.split(",")[:-2] for line in answers[1:]]
     text = [answers[0]]
     text += [
         ",".join((*cells, f"{q:.6g}", f"{1 - q:.6g}")) for cells, q in zip(lines, p, strict=True)
