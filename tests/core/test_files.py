@@ -49,7 +49,7 @@ def test_what_dead_processes_left_is_taken_away(tmp_path):
     dead.wait()
     own = files._beside(tmp_path / "x").name
     left = own.replace(f"-{os.getpid()}-", f"-{dead.pid}-")
-    elsewhere = own.replace(files._machine(), "00000000")
+    elsewhere = own.replace(files.MACHINE, "00000000")
     for name in (own, left, elsewhere, ".mine.part"):
         (tmp_path / name).touch()
     (tmp_path / left.replace(".x.", ".y.")).mkdir()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: The files of a decided change that are not in their places yet (:func:`changing`).
 PENDING = ".pending"
+#: This machine in temporary names.
+MACHINE = f"{zlib.crc32(platform.node().encode()):08x}"
 #: Seconds after which a left-over of another machine's process is taken for dead: no write takes a
 #: day.
 ABANDONED = 86_400.0
@@ -116,23 +118,18 @@ def changing(folder: Path | str, without: Iterable[str] = ()) -> Iterator[Path]:
                     (part / name).mkdir()
             for inner in [part, *part.rglob("*")]:
                 _sync(inner)
-            _decide(part, folder)
+            for attempt in range(10):  # the step itself
+                try:
+                    part.rename(folder / PENDING)
+                    break
+                except OSError:  # another process took one at the same moment
+                    if attempt == 9:
+                        raise
+                    finish_change(folder)
+            _sync(folder)
             finish_change(folder)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-
-
-def _decide(part: Path, folder: Path) -> None:
-    """The step itself; where another process took one at the same moment, after it."""
-    for attempt in range(10):
-        try:
-            part.rename(folder / PENDING)
-            break
-        except OSError:
-            if attempt == 9:
-                raise
-            finish_change(folder)
-    _sync(folder)
 
 
 def finish_change(folder: Path) -> None:
@@ -211,12 +208,8 @@ def process_alive(pid: int) -> bool:
 
 def _beside(path: Path) -> Path:
     """A new temporary name that says whose it is: machine, process, and a random end."""
-    owner = f"{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+    owner = f"{MACHINE}-{os.getpid()}-{secrets.token_hex(4)}"
     return path.with_name(f".{path.name[:40]}.{owner}.part")
-
-
-def _machine() -> str:
-    return f"{zlib.crc32(platform.node().encode()):08x}"
 
 
 def _owner(path: Path) -> re.Match[str] | None:
@@ -228,7 +221,7 @@ def _is_abandoned(path: Path) -> bool:
     owner = _owner(path)
     if owner is None:
         return False
-    if owner[1] == _machine():
+    if owner[1] == MACHINE:
         return not process_alive(int(owner[2]))
     try:
         return time.time() - path.lstat().st_mtime > ABANDONED

@@ -77,10 +77,6 @@ class Table:
                 lines.append(" & ".join(map(_latex, texts)) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
-    def csv(self) -> str:
-        """Its numbers, one record a line."""
-        return to_csv(self.records)
-
     def write(self, folder: Path, quick: bool = False) -> list[Path]:
         """Write it as Markdown, LaTeX and CSV; the files."""
         title = f"{self.title} (quick version)" if quick else self.title

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from lookhops.graphs import Features, Graphs
+from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import counts_of
 
 #: Degrees with a count of their own: 0, 1, ..., and all from the last on.
@@ -50,8 +50,7 @@ def graph_totals(
     return torch.cat(columns, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
+class _Side(NamedTuple):
     """The nodes, or the edges, of graphs, as totals count them.
 
     Args:
@@ -68,27 +67,25 @@ class _Side:
     sizes: tuple[int, ...]
     numbers: Tensor | None
 
-    @classmethod
-    def of(
-        cls, features: Features, graph_of: Tensor, count: Tensor, sizes: Sequence[int] | None
-    ) -> _Side:
-        """The side of these features; without ``sizes`` all values are counted."""
-        labels = () if features.labels is None else features.labels.long().unbind(1)
-        numbers = None if features.numbers is None else features.numbers.double()
-        counted = features.label_sizes if sizes is None else tuple(sizes)
-        return cls(graph_of, count.double(), labels, counted, numbers)
-
 
 def _sides(
     graphs: Graphs, label_sizes: Sequence[int] | None, edge_label_sizes: Sequence[int] | None
-) -> tuple[_Side, _Side]:
+) -> list[_Side]:
     """The nodes and the edges; arguments as for :func:`graph_totals`."""
     node_graph = graphs.batch.long()
     edge_graph = node_graph[graphs.target.long()]
-    nodes = _Side.of(graphs.nodes, node_graph, graphs.nodes_per_graph, label_sizes)
-    edges = _Side.of(graphs.edges, edge_graph, graphs.edge_ptr.diff(), edge_label_sizes)
     degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)
-    return replace(nodes, labels=(degree, *nodes.labels), sizes=(DEGREES, *nodes.sizes)), edges
+    nodes = graphs.nodes, label_sizes, node_graph, graphs.nodes_per_graph
+    edges = graphs.edges, edge_label_sizes, edge_graph, graphs.edge_ptr.diff()
+    found = []
+    for features, counted, graph_of, total in (nodes, edges):
+        labels = () if features.labels is None else features.labels.long().unbind(1)
+        sizes = tuple(features.label_sizes if counted is None else counted)
+        numbers = None if features.numbers is None else features.numbers.double()
+        found.append(_Side(graph_of, total.double(), labels, sizes, numbers))
+    of_nodes, of_edges = found
+    labels, sizes = (degree, *of_nodes.labels), (DEGREES, *of_nodes.sizes)
+    return [of_nodes._replace(labels=labels, sizes=sizes), of_edges]
 
 
 def _means(values: Tensor, graph_of: Tensor, count: Tensor) -> Tensor:

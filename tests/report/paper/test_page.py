@@ -11,6 +11,7 @@ import pytest
 
 from lookhops.core.paired import corrected_t
 from lookhops.core.pictures import save_both
+from lookhops.core.tables import to_csv
 from lookhops.core.words import NONE, plus_minus, signed
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
 from lookhops.report.paper.page import accuracy_by_k_figure, gain_figure, rank_figure, write_page
@@ -131,7 +132,9 @@ def test_every_cell_stands_beside_the_papers(make_results):
         "ChebConv",
         "LiCheb",
     ]
-    records = {(r["row"], r["dataset"]): r for r in csv.DictReader(io.StringIO(table.csv()))}
+    records = {
+        (r["row"], r["dataset"]): r for r in csv.DictReader(io.StringIO(to_csv(table.records)))
+    }
     gcn = records["gcn", "PROTEINS"]
     ours = results.find("PROTEINS", ROWS["gcn"].model).mean_std()
     assert float(gcn["mean"]) == pytest.approx(ours[0])
