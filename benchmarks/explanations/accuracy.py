@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isnan
 from pathlib import Path
@@ -22,6 +22,9 @@ from explainers import EXPLAINERS, Explainer
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.core.words import NONE
+from lookhops.learners import Fitted, FittedNetwork
+from lookhops.learners.gp import GaussianProcess
+from lookhops.learners.gp_fitted import FittedProcess
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.sources.splits import SplitPlan
@@ -35,9 +38,10 @@ from measures import (
 )
 from truths import TRUTHS, TruthTask, truth_task
 
-#: A row of its own: what pooling keeps in a model that is trained with a ratio of 0.5.
+#: Rows of other models: what pooling keeps with a ratio of 0.5, and shares of a Gaussian process.
 POOLING, STRICT = "kept by pooling", "kept by pooling, ratio 0.5"
-ROWS = (*EXPLAINERS, STRICT)
+OF_PROCESS = {"shares, gp": "shares", "sizes of shares, gp": "sizes of shares"}
+ROWS = (*EXPLAINERS, STRICT, *OF_PROCESS)
 #: A network that answers fewer of the test graphs right has not learnt the task: it has no truth to
 #: point at, and is left out.
 LEARNT = 0.95
@@ -85,16 +89,18 @@ class Row:
 
 
 def prepare(
-    task: TruthTask, folder: Path, architecture: Architecture, protocol: Protocol, device: str
+    task: TruthTask,
+    folder: Path,
+    model: Architecture | GaussianProcess,
+    protocol: Protocol,
+    device: str,
 ) -> tuple[Predictor, torch.Tensor]:
     """Models of several seeds on one split, trained if the folder is new, and its test graphs."""
     first = protocol.seeds[0]
     split = SplitPlan.of(task.graphs, replace(protocol, seeds=(first,))).splits[first]
     if not (folder / "config.json").exists():
         splits = [split] * len(protocol.seeds)
-        train_into(
-            folder, task.graphs, architecture, protocol, splits=splits, device=device, stacked=True
-        )
+        train_into(folder, task.graphs, model, protocol, splits=splits, device=device, stacked=True)
     return Predictor(folder, device), split.test
 
 
@@ -149,16 +155,25 @@ def shuffled(predictor: Predictor) -> Predictor:
     """The same model with the weights of every tensor in random order: it knows nothing."""
     other = copy.copy(predictor)
     other.fitted = copy.deepcopy(predictor.fitted)
-    for known in ("members", "models"):
+    for known in ("networks", "members", "models"):
         vars(other).pop(known, None)
     draws = torch.Generator().manual_seed(0)
-    for members in other.members.values():
-        for network in members:
-            for weight in network.parameters():
+    for members in other.fitted.values():
+        for member in members:
+            for weight in _weights(member):
                 order = torch.randperm(weight.numel(), generator=draws).to(weight.device)
                 weight.data = weight.data.flatten()[order].view_as(weight)
     other._together = {}
     return other
+
+
+def _weights(fitted: Fitted) -> Iterable[torch.Tensor]:
+    """What a model has learnt: weights of a network, coefficients of a process."""
+    if isinstance(fitted, FittedProcess):
+        vars(fitted).pop("usual", None)
+        return [target.coefficients for target in fitted.targets]
+    assert isinstance(fitted, FittedNetwork)
+    return fitted.network.parameters()
 
 
 def _accuracies(predictor: Predictor) -> dict[int, float]:
@@ -194,9 +209,16 @@ def run(
     for name in tasks:
         task = truth_task(name, size, DRAW)
         for explainer in explainers:
-            way, own, where = explainer, architecture, folder / name
-            if explainer == STRICT:
-                way, own, where = POOLING, replace(own, ratio=0.5), folder / f"{name}-strict"
+            way, where = explainer, folder / name
+            own: Architecture | GaussianProcess = architecture
+            if explainer in OF_PROCESS:
+                way, own, where = OF_PROCESS[explainer], GaussianProcess(), folder / f"{name}-gp"
+            elif explainer == STRICT:
+                way, own, where = (
+                    POOLING,
+                    replace(architecture, ratio=0.5),
+                    folder / f"{name}-strict",
+                )
             predictor, test = prepare(task, where, own, protocol, device)
             row = measure(name, way, predictor, task, test, most)
             rows.append(replace(row, explainer=explainer))

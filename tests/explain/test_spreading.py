@@ -72,8 +72,8 @@ def test_shares_of_descriptors_reach_their_atoms():
     shares = torch.from_numpy(np.random.default_rng(0).normal(size=(3, len(names))))
     mean = torch.full((len(names),), 0.7, dtype=torch.float64)
     spreading = Spreading(graphs, Encoding.fit(graphs))
-    node, left = spreading.of_features(shares, mean)
-    total = left.sum(1).index_add(0, graphs.batch.long(), node)
+    node, left, whole = spreading.of_features(shares, mean)
+    total = (left.sum(1) + whole).index_add(0, graphs.batch.long(), node)
     torch.testing.assert_close(total, shares.sum(1))
     kept = {name for name, own in zip(names, left.T, strict=True) if own.any()}
     assert {"FractionCSP3", "fr_benzene"} <= kept  # no sum, or nothing to hand on
@@ -81,16 +81,24 @@ def test_shares_of_descriptors_reach_their_atoms():
     rings = names.index("fr_benzene")
     alone = torch.zeros_like(shares)
     alone[:, rings] = 1.0
-    node, left = spreading.of_features(alone, mean)
-    np.testing.assert_allclose(node[:7], [-0.1 / 0.3] + [(1 / 6 - 0.1) / 0.3] * 6)
+    node, left, whole = spreading.of_features(alone, mean)
+    np.testing.assert_allclose(node[:7], [0] + [1 / 6 / 0.3] * 6)
+    np.testing.assert_allclose(whole, [-0.7 / 0.3, 0, 0])
     assert not node[7:].any()
     assert left[:, rings].tolist() == [0, 1, 1]
+    alone = torch.zeros_like(shares)
+    alone[:, names.index("HeavyAtomCount")] = 1.0
+    node, left, whole = spreading.of_features(alone, mean)
+    np.testing.assert_allclose(node, [1 / 7] * 7 + [1 / 4] * 4 + [1])
+    assert not left.any()
+    assert not whole.any()
 
 
 def test_graphs_that_are_no_molecules_keep_their_features():
     graphs = hop_task(1, 3)
     shares = torch.ones(3, 2, dtype=torch.float64)
     encoding = Encoding("", "", Columns(), whole=Columns(("TPSA", "fr_nitro")))
-    node, left = Spreading(graphs, encoding).of_features(shares, torch.zeros(2))
+    node, left, whole = Spreading(graphs, encoding).of_features(shares, torch.zeros(2))
     assert not node.any()
+    assert not whole.any()
     assert torch.equal(left, shares)

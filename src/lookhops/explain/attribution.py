@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,8 @@ class Attribution(SharedGraph):
     """What one graph's parts have of the answer; nodes are numbered from 0.
 
     Args:
-        edges, smiles, ids, names, node, edge: The graph and its shares; an edge is both directions.
+        edges, smiles, ids, names, node, edge, features: The graph and its shares; an edge is both
+            directions.
         id: What the graph is called.
         answer: What the model answers, in words.
         record: The same as JSON can hold it.
@@ -37,7 +38,6 @@ class Attribution(SharedGraph):
         value: The answer in these units: ``baseline``, ``whole`` and all shares together.
         baseline: The answer to an average graph.
         whole: What neither a node nor an edge nor a feature of the graph carries.
-        features: The share of each feature of the whole graph, by its name.
         node_spread: Standard deviation of the nodes' shares over the networks, shape (n).
         edge_spread: The same of the edges', at most, shape (e).
         networks: How many networks answered.
@@ -54,7 +54,6 @@ class Attribution(SharedGraph):
     whole: float
     node_spread: Array
     edge_spread: Array
-    features: Mapping[str, float] = field(default_factory=dict)
     networks: int = 1
     limit: float | None = None
 

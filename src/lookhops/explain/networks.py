@@ -155,8 +155,8 @@ class Stack:
             features = features.index_add(-1, index, totals[:, count:])
             of_features = mean.new_zeros(len(columns.features))  # 0 of labels
             of_features[: len(columns.numbers)] = mean[count:][: len(columns.numbers)]
-            of_atoms, features = spreading.of_features(features, of_features)
-            node = node + of_atoms
+            of_atoms, features, of_graphs = spreading.of_features(features, of_features)
+            node, left = node + of_atoms, left + of_graphs
         return node, edge, left, features
 
     def _integrate(self, question: Question) -> PathShares:

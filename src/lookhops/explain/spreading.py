@@ -18,7 +18,7 @@ from lookhops.learners.learner import Terms
 from lookhops.neighbourhoods import identities
 from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn.whole import Fingerprint
-from lookhops.sources.rdkit.descriptors import atom_parts
+from lookhops.sources.rdkit.descriptors import OF_EVERY_ATOM, atom_parts
 
 #: Points on the way from the scores of an average graph to those of a graph.
 POINTS = 32
@@ -152,10 +152,12 @@ class Spreading:
     :math:`n` has
 
     .. math::
-        \phi_i = \phi \, \frac{c_i - m / n}{x - m}
+        \phi_i = \frac{\phi}{x - m} \Bigl(c_i - \frac{m}{n}\Bigr)
 
-    of the share :math:`\phi`: what it adds beyond an even part of what an average molecule has.
-    Where no atom has any, the share stays with the molecule: no atom carries what others have.
+    of the share :math:`\phi` where every atom has a part, as of ``MolLogP``. Of others, as of
+    ``TPSA`` and ``fr_nitro``, it has :math:`\phi \, c_i / (x - m)`, and the graph as a whole the
+    rest: what an average molecule has is missing at no atom. Where no atom has a part, the share
+    stays with the descriptor.
 
     Args:
         graphs: The graphs; those without a SMILES have no atoms.
@@ -191,21 +193,29 @@ class Spreading:
         """Shares of totals (g, q) for nodes (n), edges (e) and graphs (g); the mean is of (q)."""
         return spread_totals(self.graphs, shares, mean, *self.sizes)
 
-    def of_features(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
-        """Shares of the nodes, shape (n), and what the features keep, shape (g, f).
+    def of_features(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Shares of the nodes, of the features as far as they are left, and of graphs as wholes.
 
         Args:
             shares: Of the features of each graph, float64, shape (g, f).
             mean: Of each feature in the training part, shape (f).
+
+        Returns:
+            Shapes (n), (g, f) and (g).
         """
         node, left = torch.zeros_like(self.graph, dtype=shares.dtype), shares.clone()
+        of_graphs = shares.new_zeros(len(shares))
         for column, (values, parts, has_any) in self.columns.items():
             apart = values - mean[column]
             carried = has_any & (apart.abs() > NEAREST)
             slope = torch.where(carried, shares[:, column] / apart, 0)
-            node += slope[self.graph] * (parts - (mean[column] / self.nodes)[self.graph])
+            if self.names[column] in OF_EVERY_ATOM:
+                parts = parts - (mean[column] / self.nodes)[self.graph]
+            else:
+                of_graphs -= slope * mean[column]
+            node += slope[self.graph] * parts
             left[:, column] = torch.where(carried, 0, shares[:, column])
-        return node, left
+        return node, left, of_graphs
 
 
 # -------------------------------------------------------------------- answers that are sums
@@ -222,7 +232,7 @@ def explain_sum(part: Part, target: int, spreading: Spreading, question: Questio
     graph = graphs.batch.long()
     node = (terms.nodes * weight[graph]).sum(1)
     node = node + over_neighbourhoods(graphs, _sum(terms.neighbourhoods, weight[graph]))
-    of_atoms, left = spreading.of_features(_sum(terms.features, weight), terms.mean_features)
+    of_atoms, left, _ = spreading.of_features(_sum(terms.features, weight), terms.mean_features)
     node, edge = node + of_atoms, node.new_zeros(graphs.num_edges)
     if terms.totals is not None and terms.mean_totals is not None:
         of_nodes, edge, _ = spreading.of_totals(_sum(terms.totals, weight), terms.mean_totals)

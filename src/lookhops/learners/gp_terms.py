@@ -30,7 +30,7 @@ def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
     r"""The scores of a target as sums.
 
     The average training graph has the mean of all columns, and as much of the kernels of hops and
-    pairs as training graphs have in the mean: each node of a graph has an even part of that less.
+    pairs as training graphs have in the mean.
 
     Args:
         process: The process.
@@ -40,8 +40,6 @@ def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
     rows, one = process.rows(graphs), process.targets[target]
     scale, usual = one.score_scale, process.usual[target]
     of_nodes = _of_nodes(process, graphs, rows, one)
-    even = usual / rows.node_ptr.diff().double().clamp(min=1)[:, None, None]
-    of_nodes -= even[segment_of(rows.node_ptr, graphs.num_nodes)]
     each, baseline = {}, usual.sum(0)
     first = len(process.kernels) - 3 * len(process.columns.groups)
     for place, (name, group) in enumerate(process.columns.groups.items()):
@@ -63,6 +61,7 @@ def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
         nodes=scale * of_nodes[:, hops:].sum(1),
         totals=None if totals is None else scale * totals,
         features=scale * features,
+        whole=(-scale * usual.sum(0)).expand_as(scores),
         mean_totals=None if totals is None else process.columns.groups["totals"].scale.mean,
         mean_features=process.columns.mean_features,
     )

@@ -33,8 +33,9 @@ class Terms:
     Scores are numbers in the target's units, or logits of classes. For each graph
 
     .. math::
-        \text{score} = \text{baseline} + \sum_i \text{node}_i
-        + \sum_{i, t} \text{neighbourhood}_{it} + \sum_q \text{total}_q + \sum_f \text{feature}_f,
+        \text{score} = \text{baseline} + \text{whole} + \sum_i \text{node}_i
+        + \sum_{i, t} \text{neighbourhood}_{it} + \sum_q \text{total}_q
+        + \sum_f \text{feature}_f,
 
     and of a graph without nodes, or without pairs of them, something more.
 
@@ -48,6 +49,7 @@ class Terms:
         totals: Of each of :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q, c), where any
             is read.
         features: Of the features of whole graphs, numbers first, shape (g, f, c).
+        whole: What an average graph has less of what nodes have, shape (g, c).
         mean_totals: The mean of each total in the training part, shape (q).
         mean_features: The same of each feature, 0 of labels, shape (f).
     """
@@ -58,6 +60,7 @@ class Terms:
     nodes: Tensor
     totals: Tensor | None
     features: Tensor
+    whole: Tensor
     mean_totals: Tensor | None
     mean_features: Tensor
 

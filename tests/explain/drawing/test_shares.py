@@ -101,6 +101,20 @@ def test_a_graph_without_edges_or_shares_is_drawn():
     ET.fromstring(draw_shares(empty, empty.largest, "log-odds"))
 
 
+def test_features_of_the_whole_graph_have_bars():
+    graph = replace(of(nx.path_graph(3)), features={"pH": -2.0, "tiny <x>": 1e-6, "dose": 0.5})
+    root = ET.fromstring(draw_shares(graph, 1.0, "logS"))
+    bars = [e for e in root.iter() if e.tag.endswith("rect") and "fill-opacity" not in e.attrib]
+    bars = [(e.get("class"), float(e.get("width"))) for e in bars if e.get("class") != "back"]
+    found = [(side, width) for side, width in bars if side]
+    assert [side for side, _ in found] == ["against", "for"]
+    assert found[0][1] == pytest.approx(4 * found[1][1], abs=0.2)
+    words = " ".join(root.itertext())
+    assert "pH" in words
+    assert f"{MINUS}2.00" in words
+    assert "tiny" not in words
+
+
 def test_lines_break_between_words():
     lines = wrapped("one two three " * 20, 30)
     assert all(len(line) <= 30 for line in lines)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import floor, log10
 from textwrap import wrap
 from typing import Any
@@ -25,6 +25,10 @@ MOST_NODES, MOST_EDGES = 250, 4000
 LINE, HEAD, UNIT = 62, 48, 56
 #: Letters smaller than this cannot be read; so many radii long may a node's label be, in letters.
 SMALLEST, ROOM = 6.3, 3.9
+#: Features of whole graphs that have a bar, its height, and how far bars reach to each side.
+MOST_BARS, BAR, REACH = 5, 16, 110
+#: Characters of a feature's name for which there is room.
+FEATURE = 22
 #: Weaker colours than this cannot be seen.
 FAINTEST = 0.03
 
@@ -37,15 +41,17 @@ class SharedGraph(DrawnGraph):
         names: What each node is called, n of them.
         node: Share of each node, shape (n).
         edge: Share of each edge, shape (e).
+        features: The share of each feature of the whole graph, by its name.
     """
 
     names: Sequence[str]
     node: Array
     edge: Array
+    features: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     @property
     def largest(self) -> float:
-        """The largest share of any part, whichever way it pulls."""
+        """The largest share of a node or an edge, whichever way it pulls."""
         return float(max(np.abs(self.node).max(initial=0), np.abs(self.edge).max(initial=0)))
 
     def part(self, nodes: Array) -> SharedGraph:
@@ -91,7 +97,8 @@ def draw_shares(
 
     The stronger the colour, the larger the share; ``limit`` has the full colour. Graphs of more
     than 250 nodes are drawn in part, what matters with its surroundings, beside the whole in small.
-    Nodes have their ids or numbers where there is room, and no letters of atoms.
+    The features of the whole graph with the largest shares have bars below. Nodes have their ids or
+    numbers where there is room, and no letters of atoms.
 
     Args:
         graph: The graph.
@@ -126,6 +133,8 @@ def draw_shares(
         full_unit=unit,
         ends=(written(-limit, digits_for(limit)), written(limit, digits_for(limit))),
         overview=overview,
+        bars=_bars(graph.features, limit),
+        bar=BAR,
         letters=0 if drawn.molecule or overview else _letters(shown, drawn.radius),
         overview_size=OVERVIEW,
     )
@@ -188,6 +197,24 @@ def _colour(share: float, limit: float) -> dict[str, Any]:
     strength = min(abs(float(share)) / limit, 1.0)
     side = "for" if share >= 0 else "against"
     return {"side": side, "opacity": f"{strength:.2f}" if strength >= FAINTEST else None}
+
+
+def _bars(features: Mapping[str, float], limit: float) -> list[dict[str, Any]]:
+    """The features with the largest shares, those that can be seen, the largest first."""
+    order = sorted(features, key=lambda name: -abs(features[name]))[:MOST_BARS]
+    shown = [name for name in order if abs(features[name]) >= FAINTEST * limit]
+    longest = max((abs(features[name]) for name in shown), default=limit)
+    return [
+        {
+            "name": short(name, FEATURE),
+            "full_name": name,
+            "value": written(features[name], digits_for(limit)),
+            "length": f"{REACH * abs(features[name]) / max(longest, limit):.1f}",
+            "left": f"{REACH * min(features[name] / max(longest, limit), 0):.1f}",
+            "side": _colour(features[name], limit)["side"],
+        }
+        for name in shown
+    ]
 
 
 def _overview(graph: SharedGraph, nodes: Array, limit: float) -> dict[str, Any]:

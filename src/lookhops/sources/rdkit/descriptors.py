@@ -113,6 +113,10 @@ def _value(function: Callable[[Any], float], molecule: Any) -> float:
 
 #: A sum of parts is the descriptor where it is off by less than this, relative to its size.
 CLOSE = 1e-4
+#: Descriptors of which every atom has a part.
+OF_EVERY_ATOM = frozenset(
+    ["MolLogP", "MolMR", "LabuteASA", "MolWt", "ExactMolWt", "HeavyAtomMolWt", "HeavyAtomCount"]
+)
 _HYDROGEN = 1.008
 
 
