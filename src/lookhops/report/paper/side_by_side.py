@@ -87,7 +87,7 @@ def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]
     return lines
 
 
-def _accuracy(cell: CellResult | None, bold: str = "") -> str:
+def _accuracy(cell: CellResult | None, bold: str) -> str:
     if cell is None:
         return NONE
     return f"{bold}{plus_minus(cell.mean_std(), len(cell.seeds))}{bold}"
@@ -215,10 +215,7 @@ def own_table(results: Results) -> Table:
         cells = [row.cell(results, name) for name in datasets]
         found = [cell.mean_std() for cell in cells if cell]
         mark = "**" if row.slug == RECOMMENDED else ""
-        accuracies = [
-            [f"{mark}{plus_minus(cell.mean_std(), len(cell.seeds))}{mark}" if cell else NONE]
-            for cell in cells
-        ]
+        accuracies = [[_accuracy(cell, mark)] for cell in cells]
         mean = f"{mark}{_mean([one[0] for one in found], datasets)}{mark}"
         sized = row.cell(results, COST_DATASET)
         size = f"{sized.parameters / 1000:.1f}k" if sized and sized.parameters else NONE
