@@ -49,6 +49,7 @@ def test_options_of_both_parts_stand_in_its_name():
         64,
     )
     assert found.model == model
+    assert found.spelled == model.classical
     assert learner_from_dict(found.to_dict()) == found
     assert parse_model("blend") == Classical("blend")
     for wrong in ("blend/hop=3", "blend/hops=x", "blend/hops=1/hops=2"):

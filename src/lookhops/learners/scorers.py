@@ -255,15 +255,29 @@ class Trees(Scorer):
 
     @classmethod
     def joined(cls, trees: Sequence[Mapping[str, Array]], base: Array) -> Self:
-        """One set of nodes from those of several trees, whose children count from 0 in each."""
-        sizes = np.array([len(tree["feature"]) for tree in trees])
+        """One set of nodes from those of several trees, whose children count from 0 in each.
+
+        Beside these arrays trees say which nodes are leaves, ``leaf``; what they have else of
+        leaves, and as the value of other nodes, is not read.
+        """
+        sizes = np.array([len(tree["leaf"]) for tree in trees])
         root = np.cumsum(sizes) - sizes
-        names = ("feature", "threshold", "left", "right", "blank_left", "value")
-        nodes = {name: np.concatenate([tree[name] for tree in trees]) for name in names}
-        first = np.repeat(root, sizes)
-        for name in ("left", "right"):
-            nodes[name] = (nodes[name] + first).astype(np.int32)
-        return cls(**nodes, root=root.astype(np.int32), base=base)
+        nodes = {name: np.concatenate([tree[name] for tree in trees]) for name in trees[0]}
+        leaf, here, first = (
+            nodes["leaf"].astype(bool),
+            np.arange(sum(sizes)),
+            np.repeat(root, sizes),
+        )
+        return cls(
+            feature=np.where(leaf, 0, nodes["feature"]).astype(np.int32),
+            threshold=np.where(leaf, 0.0, nodes["threshold"]),
+            left=np.where(leaf, here, nodes["left"] + first).astype(np.int32),
+            right=np.where(leaf, here, nodes["right"] + first).astype(np.int32),
+            blank_left=nodes["blank_left"].astype(bool),
+            value=np.where(leaf[:, None], nodes["value"], 0.0),
+            root=root.astype(np.int32),
+            base=base,
+        )
 
     def answers(self, rows: Array, classes: int) -> Array:
         return self._sums(rows)

@@ -47,6 +47,15 @@ TREES = 500
 RADIUS, BITS = 2, 2048
 #: Penalties of the linear model that the validation part chooses from.
 PENALTIES = (1.0, 10.0, 100.0, 1000.0)
+#: What scikit-learn's gradient boosting calls what :class:`~.scorers.Trees` has of nodes.
+FIELDS = {
+    "leaf": "is_leaf",
+    "feature": "feature_idx",
+    "threshold": "num_threshold",
+    "left": "left",
+    "right": "right",
+    "blank_left": "missing_go_to_left",
+}
 #: A candidate: what is said of it where it is chosen, and what was fitted.
 Candidate = tuple[Mapping[str, Any], Scorer]
 
@@ -176,15 +185,15 @@ def fit_forest(question: Question, rows: Array, trees: int, seed: int) -> Trees:
         if question.classes:
             leaves = leaves / leaves.sum(1, keepdims=True)
         value[:, known] = leaves / trees
-        return _nodes(
-            tree.children_left < 0,
-            value,
-            tree.feature,
-            tree.threshold,
-            tree.children_left,
-            tree.children_right,
-            tree.missing_go_to_left,
-        )
+        return {
+            "leaf": tree.children_left < 0,
+            "feature": tree.feature,
+            "threshold": tree.threshold,
+            "left": tree.children_left,
+            "right": tree.children_right,
+            "blank_left": tree.missing_go_to_left,
+            "value": value,
+        }
 
     found = Trees.joined([nodes(one.tree_) for one in model.estimators_], np.zeros(channels))
     return _checked(found, model, question, rows)
@@ -206,11 +215,10 @@ def fit_boosting(question: Question, rows: Array, seed: int) -> Boosting:
     base[column_of] = np.ravel(model._baseline_prediction)
 
     def nodes(tree: Any, column: int) -> dict[str, Array]:
-        fields = ("feature_idx", "num_threshold", "left", "right", "missing_go_to_left")
+        found = {name: tree.nodes[field] for name, field in FIELDS.items()}
         value = np.zeros((len(tree.nodes), len(base)))
         value[:, column] = tree.nodes["value"]
-        leaf = tree.nodes["is_leaf"].astype(bool)
-        return _nodes(leaf, value, *(tree.nodes[name] for name in fields))
+        return {**found, "value": value}
 
     trees = [
         nodes(tree, column)
@@ -218,27 +226,6 @@ def fit_boosting(question: Question, rows: Array, seed: int) -> Boosting:
         for tree, column in zip(iteration, column_of, strict=True)
     ]
     return _checked(Boosting.joined(trees, base), model, question, rows)
-
-
-def _nodes(
-    leaf: Array,
-    value: Array,
-    feature: Array,
-    threshold: Array,
-    left: Array,
-    right: Array,
-    blank_left: Array,
-) -> dict[str, Array]:
-    """The nodes of one tree as :class:`Trees` has them: leaves lead to themselves."""
-    here = np.arange(len(leaf))
-    return {
-        "feature": np.where(leaf, 0, feature).astype(np.int32),
-        "threshold": np.where(leaf, 0.0, threshold),
-        "left": np.where(leaf, here, left),
-        "right": np.where(leaf, here, right),
-        "blank_left": blank_left.astype(bool),
-        "value": np.where(leaf[:, None], value, 0.0),
-    }
 
 
 def _checked(found: Any, model: Any, question: Question, rows: Array) -> Any:
