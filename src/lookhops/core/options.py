@@ -29,16 +29,16 @@ PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 1_000
 #: The fields of a protocol that draw the splits: all that a model without epochs reads of it.
 OF_SPLITS = ("fractions", "split", "folds")
-#: Kinds of splits, and whether each names a column.
+#: Kinds of splits in words; those with braces name a column.
 SPLITS = {
-    "random": False,
-    "stratified": False,
-    "scaffold": False,
-    "group": True,
-    "time": True,
-    "column": True,
-    "auto": False,
-    "file": False,
+    "random": "at random",
+    "stratified": "stratified by class",
+    "scaffold": "by scaffold",
+    "group": "by {}",
+    "time": "in time, by {}",
+    "column": "as {} says",
+    "auto": "chosen by the target",
+    "file": "from a file",  # what --splits makes of it
 }
 
 
@@ -303,28 +303,17 @@ class Protocol:
 def splits_in_words(split: str, folds: int | None) -> str:
     """``stratified by class``, ``5 folds, by scaffold``."""
     kind, name = parse_split(split)
-    said = {
-        "random": "at random",
-        "stratified": "stratified by class",
-        "scaffold": "by scaffold",
-        "group": f"by {name}",
-        "time": f"in time, by {name}",
-        "column": f"as {name} says",
-        "auto": "chosen by the target",
-        "file": "from a file",
-    }[kind]
+    said = SPLITS[kind].format(name)
     return f"{folds} folds, {said}" if folds else said
 
 
 def parse_split(text: str) -> tuple[str, str]:
     """The kind of a split, and the column that it names: ``group:site`` is (group, site)."""
     kind, colon, name = text.partition(":")
-    if kind not in SPLITS or bool(colon) != SPLITS[kind] or bool(name) != SPLITS[kind]:
-        known = ", ".join(
-            f"{kind}:COLUMN" if named else kind
-            for kind, named in SPLITS.items()
-            if kind != "file"  # which is what --splits makes of it
-        )
+    names_column = "{}" in SPLITS.get(kind, "")
+    if kind not in SPLITS or not names_column == bool(colon) == bool(name):
+        forms = [f"{one}:COLUMN" if "{}" in said else one for one, said in SPLITS.items()]
+        known = ", ".join(form for form in forms if form != "file")
         raise LookHopsError(f"There is no split {text!r}; known are {known}.")
     return kind, name
 

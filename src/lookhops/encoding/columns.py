@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -325,8 +325,8 @@ def one_hot_codes(block: Tensor, label: str, where: str) -> tuple[Tensor, dict[s
     return codes, {what: rows for what, rows in strange.items() if rows}
 
 
-def listed(names: Iterable[str] | Mapping[str, int], most: int = 6) -> str:
-    """Names as a sentence has them, in quotes; of many the first few."""
+def listed(names: Iterable[str]) -> str:
+    """Names as a sentence has them, in quotes; of many the first six."""
     quoted = [repr(name) for name in names]
-    more = f" and {len(quoted) - most} more" if len(quoted) > most else ""
-    return ", ".join(quoted[:most]) + more
+    more = f" and {len(quoted) - 6} more" if len(quoted) > 6 else ""
+    return ", ".join(quoted[:6]) + more
