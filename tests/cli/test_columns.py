@@ -7,6 +7,7 @@ import shutil
 import pytest
 from rdkit.Chem import MolFromSmiles, MolToSmiles, SDWriter
 
+from lookhops.sources.loading import Reading, load
 from molecule_sets import MEASURED as HEAD
 from molecule_sets import measured as molecules
 
@@ -278,3 +279,27 @@ def test_dates_and_units_are_no_numbers_and_said(lookhops, tmp_path):
     code, _, err = lookhops("train", path, *rest)
     assert code == 0, err
     assert "looks like numbers" in err
+
+
+def test_named_features_of_a_packed_set_are_all_that_is_read(lookhops, tmp_path):
+    table = write(tmp_path / "m.csv", molecules())
+    packed = tmp_path / "m.graphs"
+    reading = ("--target", HEAD[-1]) if HEAD[-1] not in ("temperature", "solvent") else ()
+    code, _, err = lookhops(
+        "data", "convert", table, packed, "--features", "all", "--descriptors", "none", *reading
+    )
+    assert code == 0, err
+    chosen = Reading(features="temperature")
+    assert load(packed).whole.names.features != ("temperature",)
+    assert load(packed, chosen).whole.names.features == ("temperature",)
+
+
+def test_a_text_among_numbers_is_named_where_all_columns_are_features(lookhops, tmp_path):
+    rows = [list(map(str, row)) for row in molecules()]
+    rows[5][HEAD.index("temperature")] = "hot"
+    table = write(tmp_path / "m.csv", rows)
+    code, out, err = lookhops("train", table, "--features", "all", "-o", tmp_path / "model")
+    assert (code, out) == (2, "")
+    assert "'hot'" in err
+    assert "line 7" in err
+    assert not (tmp_path / "model").exists()

@@ -90,3 +90,23 @@ def test_blanks_and_rows_that_graphs_carry():
     several[0].graph["y"] = [1, 2, 3]
     with pytest.raises(LookHopsError, match="row of 3"):
         own_targets(several)
+
+
+@pytest.mark.parametrize("library", ["networkx", "pyg"])
+def test_all_features_that_graphs_carry(library: str):
+    graphs: list = []
+    for number in range(4):
+        if library == "networkx":
+            one = nx.path_graph(3 + number)
+            nx.set_node_attributes(one, 1.0, "x")
+            one.graph |= {"temperature": 20.0 + number, "y": number, "history": [1]}
+            one.graph |= {"dose": 1.0} if number else {}
+        else:
+            index = torch.tensor([[0, 1], [1, 2]])
+            data = pytest.importorskip("torch_geometric.data")
+            one = data.Data(
+                x=torch.ones(3, 1), edge_index=index, temperature=20.0 + number, y=number
+            )
+        graphs.append(one)
+    _, packed = Packer.fit(graphs, "all")
+    assert packed.whole.names.features == ("temperature",)

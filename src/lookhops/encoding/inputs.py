@@ -13,6 +13,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import called, listed, names_in
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
+from lookhops.graphs.columns import ALL
 from lookhops.graphs.targets import as_number, is_blank, target_columns
 from lookhops.sources.molecule_rows import SMILES_NAMES
 
@@ -44,6 +45,8 @@ class Packer:
                 or names of what the graphs carry themselves.
         """
         kind, names = kind_of(given), _names(features)
+        if names == [ALL] and kind in LIBRARIES:
+            names = _carried_by_all(_plain(given), kind)
         carried = tuple(names or ()) if kind in LIBRARIES else ()
         values = features if names is None else None
         chosen = [*_beside(given), *columns_of(values), *(names or ())]
@@ -85,6 +88,17 @@ class Packer:
         return _molecules(list(given))
 
 
+def _carried_by_all(given: Any, kind: str) -> list[str]:
+    """The names of the numbers and texts that every graph carries and that could be features."""
+    each = [one.to_dict() if kind == "pyg" else one.graph for one in given]
+    names = [
+        {name for name, value in carried.items() if isinstance(value, str | int | float)}
+        for carried in each
+    ]
+    common = set.intersection(*names).difference(NO_FEATURES)
+    return [name for name in each[0] if name in common]
+
+
 def kind_of(given: Any) -> str:
     """What was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``."""
     given = _plain(given)
@@ -110,6 +124,8 @@ _WANTED = (
     "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs, of SMILES or of "
     "molecules of RDKit, or a frame with a column of these"
 )
+#: What graphs of other libraries carry that is no feature: targets, names and sizes.
+NO_FEATURES = ("y", "label", "target", "id", "name", "smiles", "num_nodes")
 LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
 
 

@@ -25,6 +25,8 @@ SAME = "duplicate_of"
 IDS = ("id", "smiles", SAME)
 #: In place of names: every column that can be a feature.
 ALL = "all"
+#: A column of which at least this share are numbers is meant as numbers.
+MOSTLY = 0.9
 #: How a column of yes and no may be written.
 _YES_OR_NO = {"False": "0", "True": "1"}
 
@@ -71,12 +73,25 @@ def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:
     ]
 
 
+def only_features(graphs: Graphs, names: str) -> Graphs:
+    """The graphs without features of columns other than these; other features stay."""
+    wanted = [names, *map(str.strip, names.split(","))]
+    given = [name for name in graphs.whole.names.features if name in graphs.columns]
+    dropped = [name for name in given if not called(name, wanted)]
+    return graphs.changed(whole=graphs.whole.without(dropped)) if dropped else graphs
+
+
 def _could_be_feature(column: np.ndarray) -> bool:
-    """Whether a column varies, and holds neither dates nor another text for most graphs."""
+    """Whether a column varies, and holds neither dates nor another text for most graphs.
+
+    Of numbers with a few texts among them it does: to read them says which texts these are.
+    """
     cells = [cell for cell in column.tolist() if not is_blank(cell)]
     different = set(map(str, cells))
     if len(different) < 2 or column.dtype.kind in "biuf":
         return len(different) > 1
+    if sum(as_number(cell) is not None for cell in cells) >= MOSTLY * len(cells):
+        return True
     return len(different) <= max(len(cells) // 2, 2) and not are_dates(different)
 
 

@@ -13,6 +13,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import AS_USUAL, Reading, called, listed
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs, Target
+from lookhops.graphs.columns import ALL, only_features
 from lookhops.graphs.targets import (
     KINDS,
     NUMBERS,
@@ -62,6 +63,8 @@ def choose_columns(
         graphs = _with_targets(graphs, names, kinds, offer)
     if reading.features is None:
         return graphs
+    if reading.features.strip().lower() != ALL:
+        graphs = only_features(graphs, reading.features)
     return graphs.with_features(reading.features, reading, offer.place)
 
 
