@@ -18,6 +18,7 @@ from lookhops.encoding.columns import Columns, Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.columns import completed
+from lookhops.neighbourhoods.totals import DEGREES
 from lookhops.sources.rdkit.descriptors import is_descriptor
 
 #: Names of a number of edges that is their weight: it multiplies them, and is no feature.
@@ -106,6 +107,13 @@ class Encoding:
             "num_edge_labels": sum(edges.sizes),
             "num_graph_features": whole.encoded_numbers + sum(whole.sizes),
         }
+
+    @property
+    def num_totals(self) -> int:
+        """Width of :func:`~lookhops.neighbourhoods.graph_totals` of graphs in these columns."""
+        edges = self.edges or Columns()
+        labels = DEGREES + sum(self.nodes.sizes) + sum(edges.sizes)
+        return 2 + 2 * labels + len(self.nodes.numbers) + len(edges.numbers)
 
     # ---------------------------------------------------------------- reading
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
+from lookhops.core.tensors import Expected, codes, numbers, places
 from lookhops.encoding.encoding import Encoding
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
@@ -176,6 +177,29 @@ class Preprocessing:
             if part is not None:
                 found |= {f"{name}.{key}": value for key, value in part.tensors().items()}
         return {key: value for key, value in found.items() if value is not None}
+
+    @staticmethod
+    def table(
+        architecture: Architecture, encoding: Encoding, tensors: Mapping[str, Tensor]
+    ) -> dict[str, Expected]:
+        """What :meth:`tensors` of a network of these options must be."""
+        found: dict[str, Expected] = {}
+        numeric = len(encoding.nodes.numbers)
+        if architecture.totals:
+            width = encoding.num_totals + encoding.sizes["num_graph_features"]
+            found |= {"mean": numbers(width), "factor": numbers(width, low=0)}
+        if (hops := architecture.fingerprint) is not None:
+            found |= {"codes": codes("v", rising=True), "hops": places("v", of=hops + 1)}
+            if architecture.bins and numeric:
+                found["bins.edges"] = Expected(("edges of bins",), "float")
+                found["bins.sizes"] = places(numeric, of=architecture.bins)
+        of_edges = encoding.edges if architecture.reads_edges else None
+        for side, columns in (("nodes", encoding.nodes), ("edges", of_edges)):
+            if columns is not None and columns.numbers:
+                bent = tensors.get(f"{side}.bent")
+                table = Scale.table(len(columns.numbers), bent is not None and bool(bent.any()))
+                found |= {f"{side}.{name}": own for name, own in table.items()}
+        return found
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Preprocessing:

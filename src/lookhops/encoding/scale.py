@@ -9,6 +9,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lookhops.core.tensors import Expected, numbers
+
 #: Half of a normal distribution lies within this many standard deviations of its median.
 QUARTILE = 0.6745
 #: Tails are heavy where the standard deviation is more than so many times what quartiles say.
@@ -116,6 +118,16 @@ class Scale:
     def tensors(self) -> dict[str, Tensor]:
         """What a model folder keeps of it."""
         return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @staticmethod
+    def table(columns: int, any_bent: bool) -> dict[str, Expected]:
+        """What :meth:`tensors` of so many columns must be."""
+        knots = KNOTS if any_bent else 0
+        return {
+            **dict.fromkeys(("shift", "factor", "fill"), numbers(columns)),
+            "bent": Expected((columns,), "bool"),
+            **dict.fromkeys(("knots", "scores"), numbers(columns, knots)),
+        }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Scale:

@@ -13,6 +13,7 @@ from torch.nn.functional import nll_loss
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol
 from lookhops.core.schema import read
+from lookhops.core.tensors import check_tensors, numbers
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
@@ -47,6 +48,8 @@ class FittedBlend(Fitted):
         weight: How much of each target's answer is the network's, from 0 to 1, shape (targets).
     """
 
+    shared: ClassVar[tuple[str, ...]] = (*Fitted.shared, PROCESS, WEIGHT)
+
     learner: Blend
     task: Task
     part: FittedNetwork
@@ -76,11 +79,8 @@ class FittedBlend(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        weight = tensors.get(WEIGHT)
-        if weight is None or weight.shape != (len(task.heads),):
-            raise LookHopsError(f"it lacks the parameter {WEIGHT!r} with one number a target")
-        if not bool(((weight >= 0) & (weight <= 1)).all()):
-            raise LookHopsError(f"its parameter {WEIGHT!r} is not from 0 to 1")
+        weight = {name: own for name, own in tensors.items() if name == WEIGHT}
+        check_tensors(weight, {WEIGHT: numbers(len(task.heads), low=0, high=1)})
         of_process = with_prefix(PROCESS, tensors)
         of_network = {
             name: value
@@ -90,7 +90,7 @@ class FittedBlend(Fitted):
         process = FittedProcess.from_tensors(learner.process, task, encoding, of_process)
         read_by_network = learner.encoding_of_network(encoding)
         part = FittedNetwork.from_tensors(learner.network, task, read_by_network, of_network)
-        return cls(learner, task, part, process, weight)
+        return cls(learner, task, part, process, weight[WEIGHT])
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,6 @@ from lookhops.learners.kernels import Standardised, median_distance
 from lookhops.neighbourhoods import graph_totals
 from lookhops.sources.rdkit.descriptors import is_descriptor
 
-#: Groups of columns, as model folders name them.
-GROUPS = ("descriptors", "columns", "totals")
-
 
 @dataclass(frozen=True, eq=False)
 class Group:
@@ -71,6 +68,16 @@ class GraphColumns:
             if group.width:
                 groups[name] = group
         return cls(found.label_sizes, whole, groups)
+
+    @staticmethod
+    def widths(encoding: Encoding) -> dict[str, int]:
+        """How many columns each group has of graphs that the encoding reads, in their order."""
+        whole = encoding.whole or Columns()
+        described = [is_descriptor(whole.features[owner]) for owner in whole.owners]
+        found = {"descriptors": sum(described), "columns": len(described) - sum(described)}
+        if not any(described):
+            found["totals"] = encoding.num_totals
+        return {name: width for name, width in found.items() if width}
 
     @property
     def medians(self) -> dict[str, float]:
@@ -152,7 +159,7 @@ class GraphColumns:
     def from_tensors(cls, tensors: Mapping[str, Tensor], encoding: Encoding) -> GraphColumns:
         """The columns that :meth:`tensors` gave, of graphs that the encoding reads."""
         groups = {}
-        for name in GROUPS:
+        for name in cls.widths(encoding):
             if f"{name}.median" in tensors:
                 scale = Standardised(tensors[f"{name}.mean"], tensors[f"{name}.spread"])
                 groups[name] = Group(scale, float(tensors[f"{name}.median"]))

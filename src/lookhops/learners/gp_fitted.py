@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensors import Expected, check_tensors, codes, numbers, offsets, positive
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.gp_columns import GROUPS, GraphColumns
+from lookhops.learners.gp_columns import GraphColumns
 from lookhops.learners.gp_solve import Link, Weights
 from lookhops.learners.gp_terms import assignment_terms, process_terms
 from lookhops.learners.kernels import GraphRows, Kernels
-from lookhops.learners.learner import Fitted, Terms, with_prefix
+from lookhops.learners.learner import FITTED, Fitted, Terms, with_prefix
 from lookhops.learners.scorers import side_by_side
 from lookhops.tasks import Task
 
@@ -82,7 +83,7 @@ class TargetProcess:
         link = Link(float(found["slope"]), found["offsets"]) if "slope" in found else None
         weights = Weights(found["weights"], float(found["noise"]))
         mean, spread = found["mean"], float(found["spread"])
-        return cls(weights, mean, spread, found["coefficients"], found["known"].bool(), link)
+        return cls(weights, mean, spread, found["coefficients"], found["known"], link)
 
 
 def _scalar(value: float) -> Tensor:
@@ -188,8 +189,13 @@ class FittedProcess(Fitted):
             first = one.known.nonzero().flatten()[:VARIANCE_GRAPHS]
             references = self.kernels.references.select(first)
             kernels = Kernels(references, self.kernels.medians)
-            covariance = covariance_of(kernels, one.weights)
-            found.append((kernels, torch.linalg.cholesky(covariance)))
+            factor, failed = torch.linalg.cholesky_ex(covariance_of(kernels, one.weights))
+            if int(failed):
+                raise LookHopsError(
+                    "The covariance of the process' training graphs is not that of any graphs: "
+                    "the model is damaged; train it again."
+                )
+            found.append((kernels, factor))
         return found
 
     # ---------------------------------------------------------------- storing
@@ -210,11 +216,11 @@ class FittedProcess(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        """A process of these tensors, after their names, shapes and values were checked."""
-        try:
-            _check(learner, task, tensors)
-        except KeyError as error:
-            raise LookHopsError(f"it lacks the parameter {error}") from error
+        """A process of these tensors, after their names, types, shapes and values were checked."""
+        check_tensors(tensors, _table(learner, task, encoding, tensors), besides=[FITTED])
+        for number in range(len(task.heads)):
+            if not bool(tensors[f"target{number}.known"].any()):
+                raise LookHopsError(f"its target {number} is not known of any graph")
         columns = GraphColumns.from_tensors(tensors, encoding)
         values = {name: tensors[f"values.{name}"] for name in columns.groups}
         pairs = (tensors["pairs"], tensors["pair_ptr"]) if learner.pairs else None
@@ -227,44 +233,38 @@ class FittedProcess(Fitted):
         return cls(task, columns, kernels, tuple(targets), pairs=learner.pairs)
 
 
-def _check(learner: Any, task: Task, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse parameters whose shapes or values do not fit together."""
-    graphs = tensors["node_ptr"].numel() - 1
-    integers: dict[str, tuple[int, ...]] = {
-        "codes": (*tensors["codes"].shape[:1], learner.hops + 1),
-        "node_ptr": (graphs + 1,),
+def _table(
+    learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
+) -> dict[str, Expected]:
+    """What the tensors of a process of these options must be."""
+    found = {
+        "node_ptr": offsets("graphs", into="codes"),
+        "codes": codes("nodes", learner.hops + 1),
     }
     if learner.pairs:
-        integers |= {"pairs": (tensors["pairs"].numel(),), "pair_ptr": (graphs + 1,)}
-    offsets = {"node_ptr": "codes", "pair_ptr": "pairs"}
-    numbers: dict[str, tuple[int, ...]] = {}
-    positive: dict[str, tuple[int, ...]] = {}  # one of whose values is above 0
-    groups = [name for name in GROUPS if f"{name}.median" in tensors]
-    for name in groups:
-        spread = tensors[f"{name}.spread"]
-        numbers[f"{name}.mean"] = numbers[f"{name}.spread"] = (spread.numel(),)
-        numbers[f"values.{name}"] = graphs, int((spread > 0).sum())
-        positive[f"{name}.median"] = ()
-    kernels = learner.hops + 1 + (learner.hops > 0) + (learner.pairs > 0) + 3 * len(groups)
+        found |= {"pair_ptr": offsets("graphs", into="pairs"), "pairs": codes("pairs")}
+    kernels = learner.hops + 1 + (learner.hops > 0) + (learner.pairs > 0)
+    for name, width in GraphColumns.widths(encoding).items():
+        if (spread := tensors.get(f"{name}.spread")) is not None:
+            kernels += 3
+            found[f"{name}.median"] = positive()
+            found[f"{name}.mean"] = numbers(width)
+            found[f"{name}.spread"] = numbers(width, low=0)
+            found[f"values.{name}"] = Expected(("graphs", int((spread > 0).sum())), "float32")
     for number, head in enumerate(task.heads):
-        prefix, width = f"target{number}.", head.task.out_channels
-        numbers |= {f"{prefix}weights": (kernels,), f"{prefix}mean": (width,)}
-        numbers[f"{prefix}coefficients"] = graphs, width
-        positive |= {f"{prefix}known": (graphs,), f"{prefix}noise": (), f"{prefix}spread": ()}
+        width = head.task.out_channels
+        of_target = {
+            "weights": numbers(kernels, low=0),
+            "noise": positive(),
+            "mean": numbers(width),
+            "spread": positive(),
+            "coefficients": numbers("graphs", width),
+            "known": Expected(("graphs",), "bool"),
+        }
         if head.task.class_names:
-            numbers[f"{prefix}offsets"], positive[f"{prefix}slope"] = (width,), ()
-    for name, shape in {**integers, **numbers, **positive}.items():
-        value = tensors[name]
-        fits = value.shape == shape and bool(value.isfinite().all())
-        fits = fits and (value.dtype == torch.int64 or name not in integers)
-        fits = fits and (name not in positive or bool((value > 0).any()))
-        if fits and name in offsets:
-            ends = [0, len(tensors[offsets[name]])]
-            fits = value[[0, -1]].tolist() == ends and bool((value.diff() >= 0).all())
-        if not fits:
-            raise LookHopsError(
-                f"its parameter {name!r} does not fit the others and hops={learner.hops}"
-            )
+            of_target |= {"slope": positive(), "offsets": numbers(width)}
+        found |= {f"target{number}.{name}": own for name, own in of_target.items()}
+    return found
 
 
 def covariance_of(kernels: Kernels, weights: Weights) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, Architecture, Classical, Protocol
 from lookhops.core.schema import read
+from lookhops.core.tensors import check_tensors, numbers
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
@@ -81,6 +82,8 @@ class Fitted(ABC):
     chosen: Mapping[str, Any] = {}
     #: Whether its scores are sums over parts of a graph, which :meth:`terms` gives.
     is_sum: ClassVar[bool] = False
+    #: How the names of tensors begin that all members of a seed share.
+    shared: ClassVar[tuple[str, ...]] = (PREPROCESSING, FITTED)
 
     @abstractmethod
     def outputs(self, graphs: Graphs) -> Tensor:
@@ -333,21 +336,25 @@ def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
     return {name[n:]: value for name, value in tensors.items() if name.startswith(prefix)}
 
 
-def check_tensors(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Refuse tensors whose names, shapes or kinds of numbers are not those that are expected."""
-    for what, names in (
-        ("lacks", [name for name in expected if name not in found]),
-        ("also has", [name for name in found if name not in expected]),
-    ):
-        if names:
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            raise LookHopsError(f"it {what} the parameter {names[0]!r}{more}")
-    for name, value in expected.items():
-        of_one_kind = found[name].is_floating_point() == value.is_floating_point()
-        if found[name].shape != value.shape or not of_one_kind:
-            raise LookHopsError(
-                f"{name!r} has shape {tuple(found[name].shape)}, expected {tuple(value.shape)}"
-            )
+def in_parts(tensors: Mapping[str, Tensor], parts: Iterable[str]) -> list[dict[str, Tensor]]:
+    """The tensors of each part, whose name stands before a dot; others are refused."""
+    found: dict[str, dict[str, Tensor]] = {part: {} for part in parts}
+    for key, value in tensors.items():
+        part, _, name = key.partition(".")
+        if part in found:
+            found[part][name] = value
+        elif key != FITTED:
+            raise LookHopsError(f"it also has the parameter {key!r}")
+    return list(found.values())
+
+
+def fitted_target(task: Task, tensors: Mapping[str, Tensor]) -> Tensor | None:
+    """What the task took from a training part, checked; none where its answers need nothing."""
+    if not task.num_fitted:
+        return None
+    found = {FITTED: tensors[FITTED]} if FITTED in tensors else {}
+    check_tensors(found, {FITTED: numbers(task.num_fitted)})
+    return found[FITTED]
 
 
 def fitted_of(learner: Learner, task: Task, encoding: Encoding, run: Run) -> list[Fitted]:

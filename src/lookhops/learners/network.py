@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture, Classical, Protocol
-from lookhops.core.schema import read
+from lookhops.core.schema import located, read
+from lookhops.core.tensors import Expected, check_tensors
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
@@ -22,8 +23,8 @@ from lookhops.learners.learner import (
     PREPROCESSING,
     Fitted,
     Learner,
-    check_tensors,
     fitted_of,
+    fitted_target,
     options_in_words,
     preprocessing_tensors,
     with_prefix,
@@ -38,6 +39,9 @@ from lookhops.training.device import threads_of, unweighted
 from lookhops.training.inference import Ensemble
 from lookhops.training.runs import Run
 from lookhops.training.trainer import train_on_all
+
+#: Weights lie between minus this and this: products of some of them are finite.
+LARGEST_WEIGHT = 1e18
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,10 @@ class FittedNetwork(Fitted):
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
         """A network with these weights, after its names and shapes are those of the options."""
-        preprocessing = Preprocessing.from_tensors(with_prefix(PREPROCESSING, tensors))
+        beside = with_prefix(PREPROCESSING, tensors)
+        with located("what its encoding fitted"):
+            check_tensors(beside, Preprocessing.table(learner.architecture, encoding, beside))
+        preprocessing = Preprocessing.from_tensors(beside)
         make = partial(
             GraphNetwork.from_architecture,
             encoding.width,
@@ -82,20 +89,25 @@ class FittedNetwork(Fitted):
         # On no device: what a file says may be far larger than what it holds.
         with torch.device("meta"):
             expected = make().state_dict()
-        weights = {k: v for k, v in tensors.items() if not k.startswith(PREPROCESSING)}
-        target = weights.pop(FITTED, None)
-        if task.num_fitted:
-            found = {} if target is None else {FITTED: target}
-            check_tensors(found, {FITTED: torch.zeros(task.num_fitted)})
-        check_tensors(weights, expected)
+        others = (PREPROCESSING, FITTED)
+        weights = {name: own for name, own in tensors.items() if not name.startswith(others)}
+        dtypes = [own.dtype for own in weights.values() if own.is_floating_point()]
+        dtype = dtypes[0] if dtypes else torch.float32
+        check_tensors(weights, {name: _weight(own, dtype) for name, own in expected.items()})
         network = make()
-        dtype = next(weight.dtype for weight in weights.values() if weight.is_floating_point())
         network.to(dtype).load_state_dict(weights)
-        return cls(network.eval(), task, encoding, preprocessing, target)
+        return cls(network.eval(), task, encoding, preprocessing, fitted_target(task, tensors))
 
     def to(self, device: torch.device) -> Self:
         self.network.to(device)
         return self
+
+
+def _weight(weight: Tensor, dtype: torch.dtype) -> Expected:
+    """What a weight like this must be in a network of a type."""
+    dtype = dtype if weight.is_floating_point() else weight.dtype
+    name = str(dtype).removeprefix("torch.")
+    return Expected(tuple(weight.shape), name, -LARGEST_WEIGHT, LARGEST_WEIGHT)
 
 
 @dataclass(frozen=True)

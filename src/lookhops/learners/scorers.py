@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from math import inf
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensors import Expected, check_tensors, numbers, places, positive
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
@@ -121,19 +123,26 @@ class Arrays:
         }
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """What :meth:`tensors` gave."""
-        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-        if set(tensors) != set(names):
-            wanted, found = ", ".join(names), ", ".join(tensors)
-            raise LookHopsError(f"a {cls.__name__} is made of {wanted}, not of {found}")
-        return cls(**{name: tensors[name].numpy() for name in names})
+    def from_tensors(cls, tensors: Mapping[str, Tensor], table: Mapping[str, Expected]) -> Self:
+        """What :meth:`tensors` gave, held against a table."""
+        check_tensors(tensors, table)
+        return cls(**{name: value.numpy() for name, value in tensors.items()})
 
 
 class Scorer(Arrays, ABC):
     """What is fitted for one target on rows of numbers."""
 
     kind: ClassVar[str]  #: its name in a model folder
+
+    @staticmethod
+    @abstractmethod
+    def table(width: int, channels: int) -> dict[str, Expected]:
+        """What its tensors must be.
+
+        Args:
+            width: Columns of the rows.
+            channels: Of the answers.
+        """
 
     @abstractmethod
     def answers(self, rows: Array, classes: int) -> Array:
@@ -156,6 +165,10 @@ class Constant(Scorer):
     kind: ClassVar[str] = "constant"
 
     value: Array
+
+    @staticmethod
+    def table(width: int, channels: int) -> dict[str, Expected]:
+        return {"value": numbers(channels)}
 
     @classmethod
     def of(cls, question: Question) -> Constant:
@@ -186,6 +199,15 @@ class Linear(Scorer):
     bias: Array
     mean: Array
     spread: Array
+
+    @staticmethod
+    def table(width: int, channels: int) -> dict[str, Expected]:
+        return {
+            "weight": numbers(channels, width),
+            "bias": numbers(channels, low=-inf),
+            "mean": numbers(width),
+            "spread": positive(width),
+        }
 
     @classmethod
     def fit(cls, question: Question, rows: Array, penalty: float, standardise: bool) -> Linear:
@@ -253,6 +275,18 @@ class Trees(Scorer):
     root: Array
     base: Array
 
+    @staticmethod
+    def table(width: int, channels: int) -> dict[str, Expected]:
+        return {
+            "feature": places("nodes", of=max(width, 1), dtype="int32"),
+            "threshold": numbers("nodes", low=-inf, high=inf),
+            **dict.fromkeys(("left", "right"), places("nodes", of="nodes", dtype="int32")),
+            "blank_left": Expected(("nodes",), "bool"),
+            "value": numbers("nodes", channels),
+            "root": places("trees", of="nodes", dtype="int32"),
+            "base": numbers(channels, low=-inf),
+        }
+
     @classmethod
     def joined(cls, trees: Sequence[Mapping[str, Array]], base: Array) -> Self:
         """One set of nodes from those of several trees, whose children count from 0 in each.
@@ -302,13 +336,13 @@ class Trees(Scorer):
         return np.concatenate(found)
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Self:
-        """What :meth:`tensors` gave; no node may lead elsewhere."""
-        found = super().from_tensors(tensors)
-        for name in ("left", "right", "root"):
-            nodes = getattr(found, name)
-            if len(nodes) and not 0 <= nodes.min() <= nodes.max() < len(found.feature):
-                raise LookHopsError(f"{name} names a node that is not there")
+    def from_tensors(cls, tensors: Mapping[str, Tensor], table: Mapping[str, Expected]) -> Self:
+        """What :meth:`tensors` gave; every node leads to a later one, or is a leaf."""
+        found = super().from_tensors(tensors, table)
+        here = np.arange(len(found.feature))
+        for name in ("left", "right"):
+            if (getattr(found, name) < here).any():
+                raise LookHopsError(f"{name!r} leads back to an earlier node")
         return found
 
 

@@ -20,7 +20,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import Fitted, Learner, with_prefix
+from lookhops.learners.learner import Fitted, Learner, in_parts
 from lookhops.learners.scorers import (
     BATCH,
     SCORERS,
@@ -90,13 +90,15 @@ class FittedRows(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        scorers = []
-        for number in range(len(task.heads)):
-            of_target = with_prefix(f"{number}.", tensors)
-            kind = next(iter(of_target), "").partition(".")[0]
-            if kind not in SCORERS:
+        width, scorers = learner.width(encoding), []
+        each = in_parts(tensors, map(str, range(len(task.heads))))
+        for head, of_target in zip(task.heads, each, strict=True):
+            name = next(iter(of_target), "").partition(".")[0]
+            if name not in SCORERS:
                 raise LookHopsError(f"it has not one model for each of {len(task.heads)} targets")
-            scorers.append(SCORERS[kind].from_tensors(with_prefix(f"{kind}.", of_target)))
+            [of_scorer] = in_parts(of_target, [name])
+            table = SCORERS[name].table(width, head.task.out_channels)
+            scorers.append(SCORERS[name].from_tensors(of_scorer, table))
         return cls(learner, task, encoding, tuple(scorers))
 
 
@@ -118,6 +120,10 @@ class RowLearner(Learner):
     @abstractmethod
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         """The features of graphs, in columns that mean the same for all graphs, shape (g, d)."""
+
+    @abstractmethod
+    def width(self, encoding: Encoding) -> int:
+        """The :math:`d` of :meth:`rows`."""
 
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedRows:
         self.check(graphs, task)
@@ -254,7 +260,10 @@ class Mean(RowLearner):
     candidates = staticmethod(_constant)
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        return np.zeros((len(graphs), 0))
+        return np.zeros((len(graphs), self.width(encoding)))
+
+    def width(self, encoding: Encoding) -> int:
+        return 0
 
 
 class Baseline(RowLearner):
@@ -270,6 +279,9 @@ class Baseline(RowLearner):
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         totals: Array = _totals(graphs, encoding).cpu().numpy()
         return totals
+
+    def width(self, encoding: Encoding) -> int:
+        return encoding.num_totals
 
 
 def _totals(graphs: Graphs, encoding: Encoding) -> Tensor:
@@ -290,12 +302,19 @@ class DescriptorLearner(RowLearner):
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         columns = encoding.encode_whole(graphs)
         parts = [] if columns is None else [columns.double()]
-        if encoding.whole is None or not {*FAST} & {*encoding.whole.numbers}:
+        if self._reads_totals(encoding):
             parts.insert(0, _totals(graphs, encoding))
         # Rounded to single precision, in which scikit-learn's forests read them.
         largest = torch.finfo(torch.float32).max
         rows: Array = torch.cat(parts, 1).clamp(-largest, largest).float().double().cpu().numpy()
         return rows
+
+    def width(self, encoding: Encoding) -> int:
+        columns = encoding.sizes["num_graph_features"]
+        return columns + (encoding.num_totals if self._reads_totals(encoding) else 0)
+
+    def _reads_totals(self, encoding: Encoding) -> bool:
+        return encoding.whole is None or not {*FAST} & {*encoding.whole.numbers}
 
 
 class DescriptorsBoosting(DescriptorLearner):
@@ -331,6 +350,9 @@ class MorganLearner(RowLearner):
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         self._check_smiles(graphs)
         return morgan_counts(graphs.columns["smiles"]).astype(np.float64)
+
+    def width(self, encoding: Encoding) -> int:
+        return BITS
 
     def _check_smiles(self, graphs: Graphs) -> None:
         if "smiles" not in graphs.columns:

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensors import Expected, check_tensors, codes, numbers, offsets, places, positive
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import Fitted, Learner, with_prefix
+from lookhops.learners.learner import Fitted, Learner, in_parts
 from lookhops.learners.scorers import (
     Arrays,
     Question,
@@ -61,6 +62,18 @@ class Machine(Arrays):
     bias: Array
     known: Array
     temperature: Array
+
+    @staticmethod
+    def table(classes: int, known: int, hops: int, graphs: int) -> dict[str, Expected]:
+        """What its tensors must be where so many of the classes are known."""
+        decisions = known * (known - 1) // 2 if classes else 1
+        return {
+            "hops": places(of=hops),
+            "dual": numbers(decisions, graphs),
+            "bias": numbers(decisions),
+            "known": replace(places(known, of=max(classes, 1)), rising=True),
+            "temperature": positive(),
+        }
 
     def answers(self, kernel: Array, classes: int) -> Array:
         """Log-probabilities of so many classes, or for none numbers, shape (n, channels)."""
@@ -128,6 +141,19 @@ class Colours:
         vocabulary = Vocabulary.choose(graphs, column, min_graphs=1)
         return cls(vocabulary, vocabulary.rows(graphs, column))
 
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Colours:
+        """The colours of these ``codes``, ``indices`` and ``offsets``, checked."""
+        table = {
+            "codes": codes("colours", rising=True),
+            "indices": places("entries", of="colours", dtype="int32"),
+            "offsets": offsets("graphs", into="indices"),
+        }
+        check_tensors(tensors, table)
+        known = tensors["codes"]
+        rows = SparseRows(tensors["indices"].long(), tensors["offsets"], len(known))
+        return cls(Vocabulary(known, torch.zeros_like(known)), rows)
+
     @cached_property
     def squares(self) -> Array:
         """The product of each graph with itself, float32, shape (graphs)."""
@@ -184,20 +210,17 @@ class FittedKernel(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        machines = [
-            Machine.from_tensors(with_prefix(f"{number}.", tensors))
-            for number in range(len(task.heads))
-        ]
-        colours = []
-        try:
-            for hop in range(max(int(machine.hops) for machine in machines) + 1):
-                codes, indices, offsets = (
-                    tensors[f"hop{hop}.{name}"] for name in ("codes", "indices", "offsets")
-                )
-                rows = SparseRows(indices.long(), offsets, len(codes))
-                colours.append(Colours(Vocabulary(codes, torch.full_like(codes, 0)), rows))
-        except KeyError as error:
-            raise LookHopsError(f"it lacks the tensor {error}") from error
+        targets = [str(number) for number in range(len(task.heads))]
+        hops = len({key.partition(".")[0] for key in tensors if key.startswith("hop")})
+        each = in_parts(tensors, [*targets, *(f"hop{hop}" for hop in range(max(hops, 1)))])
+        colours = [Colours.from_tensors(one) for one in each[len(targets) :]]
+        if len({len(one.rows) for one in colours}) != 1:
+            raise LookHopsError("its hops are not of one set of graphs")
+        machines = []
+        for count, of_target in zip(classes_of(task), each, strict=False):
+            known = of_target["known"].numel() if "known" in of_target else 0
+            table = Machine.table(count, known, len(colours), len(colours[0].rows))
+            machines.append(Machine.from_tensors(of_target, table))
         return cls(learner, task, tuple(machines), tuple(colours))
 
 

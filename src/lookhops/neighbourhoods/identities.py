@@ -192,4 +192,6 @@ class Bins:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Bins:
         """The bins that :meth:`tensors` gave."""
+        if int(tensors["sizes"].sum()) != len(tensors["edges"]):
+            raise LookHopsError("'bins.sizes' does not divide 'bins.edges'")
         return cls(tensors["edges"].split(tensors["sizes"].tolist()))

@@ -1,0 +1,122 @@
+"""Tensors of a file, held against a table of what each must be: type, shape and range."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from lookhops.core.errors import LookHopsError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+#: Numbers in files lie between minus this and this, so that their squares are finite.
+LARGEST = 1e100
+#: The lowest number that is called above zero.
+ABOVE_ZERO = 1e-100
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a tensor must be.
+
+    Args:
+        shape: Its sizes; a text names one that is the same wherever it is named.
+        dtype: Its type, as PyTorch calls it; ``float`` means any type of numbers with a point.
+        low, high: Bounds of its numbers, both included; as ``high``, the name of a size means the
+            last of so many. NaN is never allowed but for ``blank``.
+        blank: Whether numbers may be blank, NaN.
+        rising: Whether each number is at least the one before.
+        into: Of offsets: the tensor in which each part begins here, and the last ends. The size of
+            offsets is the number of parts.
+    """
+
+    shape: tuple[int | str, ...] = ()
+    dtype: str = "float64"
+    low: float = -LARGEST
+    high: float | str = LARGEST
+    blank: bool = False
+    rising: bool = False
+    into: str = ""
+
+
+def numbers(*shape: int | str, low: float = -LARGEST, high: float = LARGEST) -> Expected:
+    """Numbers of double precision."""
+    return Expected(shape, low=low, high=high)
+
+
+def positive(*shape: int | str) -> Expected:
+    """Numbers of double precision above zero."""
+    return numbers(*shape, low=ABOVE_ZERO)
+
+
+def codes(*shape: int | str, rising: bool = False) -> Expected:
+    """Hashes: any whole numbers of 64 bits."""
+    return Expected(shape, "int64", -inf, inf, rising=rising)
+
+
+def places(*shape: int | str, of: int | str, dtype: str = "int64") -> Expected:
+    """Whole numbers from 0 to below a size."""
+    return Expected(shape, dtype, 0, of if isinstance(of, str) else of - 1)
+
+
+def offsets(parts: str, into: str) -> Expected:
+    """Where each part of a tensor begins, and the end."""
+    return Expected((parts,), "int64", 0, inf, rising=True, into=into)
+
+
+def check_tensors(
+    found: Mapping[str, Tensor], table: Mapping[str, Expected], besides: Collection[str] = ()
+) -> None:
+    """Refuse tensors that are not those of a table, one for each name.
+
+    Args:
+        found: The tensors.
+        table: What each must be; sizes are named before they bound what follows.
+        besides: What may stand among them and is not looked at.
+    """
+    for what, names in (
+        ("lacks", [name for name in table if name not in found]),
+        ("also has", [name for name in found if name not in table and name not in besides]),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise LookHopsError(f"it {what} the parameter {names[0]!r}{more}")
+    sizes: dict[str, int] = {}
+    for name, expected in table.items():
+        value = found[name]
+        _check_shape(name, value, expected, sizes)
+        if expected.into and value[[0, -1]].tolist() != [0, len(found[expected.into])]:
+            raise LookHopsError(f"{name!r} does not divide {expected.into!r}")
+        if expected.rising and bool((value[1:] < value[:-1]).any()):
+            raise LookHopsError(f"{name!r} does not rise")
+        if expected.dtype != "bool":
+            _check_range(name, value, expected, sizes)
+
+
+def _check_shape(name: str, value: Tensor, expected: Expected, sizes: dict[str, int]) -> None:
+    """Refuse a tensor of another shape or type; sizes that are named for the first time are kept."""
+    shape = [size - bool(expected.into) for size in value.shape]
+    fits = len(shape) == len(expected.shape) and min(shape, default=0) >= 0
+    for found, size in zip(shape, expected.shape, strict=False):
+        fits = fits and found == (size if isinstance(size, int) else sizes.setdefault(size, found))
+    if not fits:
+        wanted = [
+            sizes.get(size, size) if isinstance(size, str) else size for size in expected.shape
+        ]
+        more = " and one more" if expected.into else ""
+        text = "(" + ", ".join(map(str, wanted)) + ("," if len(wanted) == 1 else "") + ")"
+        raise LookHopsError(f"{name!r} has shape {tuple(value.shape)}, expected {text}{more}")
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype != expected.dtype and not (value.is_floating_point() and expected.dtype == "float"):
+        raise LookHopsError(f"{name!r} is of {dtype}, expected {expected.dtype}")
+
+
+def _check_range(name: str, value: Tensor, expected: Expected, sizes: Mapping[str, int]) -> None:
+    high = sizes[expected.high] - 1 if isinstance(expected.high, str) else expected.high
+    value = value.double() if value.is_floating_point() else value
+    inside = (value >= expected.low) & (value <= high)
+    if not bool((inside | value.isnan() if expected.blank else inside).all()):
+        raise LookHopsError(f"{name!r} has numbers that are not from {expected.low:g} to {high:g}")
