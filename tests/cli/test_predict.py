@@ -126,12 +126,13 @@ def test_neighbours(lookhops, model, tmp_path):
     assert "-2" in err
 
 
-def test_folders_of_earlier_versions_say_less(lookhops, model, tmp_path):
-    (model / "reference.safetensors").unlink()
+@pytest.mark.parametrize("name", ["reference.safetensors", "model.safetensors", "config.json"])
+def test_a_folder_without_one_of_its_files_is_refused(lookhops, model, tmp_path, name):
+    (model / name).unlink()
     (tmp_path / "mine.smi").write_text("CCO ethanol\n")
-    code, out, _ = lookhops("predict", model, tmp_path / "mine.smi")
-    assert code == 0
-    assert not {"set_90", "similarity"} & set(rows(out)[0])
+    code, _, err = lookhops("predict", model, tmp_path / "mine.smi")
+    assert code == 2
+    assert name in err
 
 
 def test_new_graphs_are_read_as_those_of_the_training(lookhops, tmp_path):

@@ -230,15 +230,15 @@ def test_tensors_that_do_not_fit_are_refused_by_name(molecules, process):
 
     read(tensors)
     for name, value in tensors.items():
-        with pytest.raises(LookHopsError, match=r"it lacks|its"):
-            read({key: own for key, own in tensors.items() if key != name})
+        wrong = [{key: own for key, own in tensors.items() if key != name}]
         if value.is_floating_point():
-            with pytest.raises(LookHopsError, match="it"):
-                read(tensors | {name: torch.full_like(value, torch.nan)})
+            wrong.append(tensors | {name: torch.full_like(value, torch.nan)})
         if value.dim():
-            with pytest.raises(LookHopsError, match="it"):
-                read(tensors | {name: value[:-1]})
-    with pytest.raises(LookHopsError, match="hops"):
+            wrong.append(tensors | {name: value[:-1]})
+        for changed in wrong:
+            with pytest.raises(LookHopsError):
+                read(changed)
+    with pytest.raises(LookHopsError, match="codes"):
         read(tensors, replace(PAIRED, hops=3))
 
 

@@ -13,9 +13,7 @@ from lookhops.graphs import Target
 from lookhops.models import train_into
 from lookhops.models.answers import Predictions, answer_columns
 from lookhops.models.predictor import Predictor
-from lookhops.models.reference import Known
 from lookhops.sources.loading import load
-from lookhops.tasks import task_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NETWORK = Architecture(hidden=4, layers=1)
@@ -97,20 +95,3 @@ def test_a_bad_count_is_refused(molecules, count, tmp_path):
     predictor = trained(tmp_path, molecules)
     with pytest.raises(LookHopsError, match=str(count)):
         predictor.predict(molecules, neighbours=count)
-
-
-def test_what_does_not_fit_is_refused():
-    tasks = load("hops-1", size=20)
-    known = Known.of(tasks, task := task_of(tasks), torch.arange(20))
-    sound = known.tensors()
-    assert Known.from_tensors(sound, 20, task).ids.tolist() == tasks.ids
-    wrong = [
-        (sound, 19),
-        (sound | {"targets": sound["targets"] + 1}, 20),
-        (sound | {"targets": sound["targets"].float()}, 20),
-        (sound | {"ids.ptr": sound["ids.ptr"] + 1}, 20),
-        ({name: own for name, own in sound.items() if name != "ids.data"}, 20),
-    ]
-    for tensors, count in wrong:
-        with pytest.raises(LookHopsError):
-            Known.from_tensors(tensors, count, task)

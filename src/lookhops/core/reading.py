@@ -8,6 +8,7 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import check_fields, option
+from lookhops.core.schema import read
 
 MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
 #: The bundled molecules.
@@ -117,7 +118,7 @@ class Reading:
     def from_dict(cls, values: Mapping[str, Any]) -> Reading:
         """The reading that :meth:`to_dict` wrote; what it does not know is left out."""
         known = {each.name for each in fields(Reading)}
-        return cls(**{name: value for name, value in values.items() if name in known})
+        return read(cls, {k: value for k, value in values.items() if k in known}, "reading")
 
 
 def names_in(text: str | None) -> list[str]:

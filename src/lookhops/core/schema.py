@@ -101,7 +101,7 @@ def _read(kind: Any, value: Any, path: str) -> Any:
             return _read_object(kind, value, path)
         return {name: _read(inner[1], each, f"{path}.{name}") for name, each in value.items()}
     alike = len(inner) == 1 or inner[1] is Ellipsis
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         raise _wrong(path, value, "a list")
     if not alike and len(value) != len(inner):
         raise _wrong(path, value, f"a list of {len(inner)}")
@@ -136,6 +136,18 @@ def _entries(kind: Any) -> tuple[Mapping[str, Any], set[str]]:
     hints = get_type_hints(kind, include_extras=True)
     kinds = {f.name: hints[f.name] for f in fields(kind)}  # class variables are no entries
     return kinds, {f.name for f in fields(kind) if not f.default is f.default_factory is MISSING}
+
+
+def refuse_missing(found: Any, written: Any, path: str) -> None:
+    """Refuse an object that lacks entries, here or within, of what is written in its place."""
+    if isinstance(written, Mapping):
+        for name, value in written.items():
+            if name not in found:
+                raise _refused(f"{path}.{name}", " is missing")
+            refuse_missing(found[name], value, f"{path}.{name}")
+    elif isinstance(written, list | tuple):
+        for number, pair in enumerate(zip(found, written, strict=True)):
+            refuse_missing(*pair, f"{path}[{number}]")
 
 
 def _wrong(path: str, value: Any, name: str) -> LookHopsError:

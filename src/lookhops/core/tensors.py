@@ -97,17 +97,16 @@ def check_tensors(
 
 
 def _check_shape(name: str, value: Tensor, expected: Expected, sizes: dict[str, int]) -> None:
-    """Refuse a tensor of another shape or type; sizes that are named for the first time are kept."""
+    """Refuse a tensor of another shape or type; keep the sizes that are named here first."""
     shape = [size - bool(expected.into) for size in value.shape]
-    fits = len(shape) == len(expected.shape) and min(shape, default=0) >= 0
-    for found, size in zip(shape, expected.shape, strict=False):
-        fits = fits and found == (size if isinstance(size, int) else sizes.setdefault(size, found))
-    if not fits:
-        wanted = [
-            sizes.get(size, size) if isinstance(size, str) else size for size in expected.shape
-        ]
-        more = " and one more" if expected.into else ""
+    if len(shape) == len(expected.shape):
+        for found, size in zip(shape, expected.shape, strict=True):
+            if isinstance(size, str):
+                sizes.setdefault(size, found)
+    wanted = [sizes.get(str(size), size) for size in expected.shape]
+    if shape != wanted or -1 in shape:
         text = "(" + ", ".join(map(str, wanted)) + ("," if len(wanted) == 1 else "") + ")"
+        more = " and one more" if expected.into else ""
         raise LookHopsError(f"{name!r} has shape {tuple(value.shape)}, expected {text}{more}")
     dtype = str(value.dtype).removeprefix("torch.")
     if dtype != expected.dtype and not (value.is_floating_point() and expected.dtype == "float"):

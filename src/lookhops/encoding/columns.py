@@ -34,6 +34,16 @@ class Columns(Names):
     blanks: tuple[str, ...] = ()
     weight: str | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse columns that do not belong together, as a file may have them."""
+        if len(self.labels) != len(self.values):
+            raise LookHopsError(
+                f"{len(self.labels)} labels have {len(self.values)} lists of values"
+            )
+        for name in (*self.blanks, *([] if self.weight is None else [self.weight])):
+            if name not in self.numbers:
+                raise LookHopsError(f"{name!r} is none of its numbers")
+
     @classmethod
     def of(cls, features: Features) -> Columns:
         """The columns of features by their names alone."""

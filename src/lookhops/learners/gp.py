@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import LOSSES
+from lookhops.core.options import LOSSES, check_fields, option
 from lookhops.graphs import Graphs
 from lookhops.learners.gp_fitted import FittedProcess, GraphColumns, TargetProcess, covariance_of
 from lookhops.learners.gp_solve import (
@@ -58,19 +58,14 @@ class GaussianProcess(Learner):
     fitted: ClassVar[type[Fitted]] = FittedProcess
     explains: ClassVar[bool] = True
 
-    hops: int = 5
-    pairs: int = 0
-    evidence_graphs: int = 600
-    exact_graphs: int = 20_000
-    inducing_graphs: int = 4_000
+    hops: int = option(5, least=0, most=1000)
+    pairs: int = option(0, least=0, most=1000)
+    evidence_graphs: int = option(600, least=2)
+    exact_graphs: int = option(20_000, least=2)
+    inducing_graphs: int = option(4_000, least=2)
 
     def __post_init__(self) -> None:
-        for name in ("hops", "pairs"):
-            if getattr(self, name) < 0:
-                raise LookHopsError(f"{name} is a whole number from 0, not {getattr(self, name)}.")
-        for name in ("evidence_graphs", "exact_graphs", "inducing_graphs"):
-            if getattr(self, name) < 2:
-                raise LookHopsError(f"{name} is a whole number from 2, not {getattr(self, name)}.")
+        check_fields(self)
 
     @property
     def title(self) -> str:

@@ -7,7 +7,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,7 +20,17 @@ from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.options import Protocol
-from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Range, Share, read
+from lookhops.core.reading import Reading
+from lookhops.core.schema import (
+    AtLeast,
+    Count,
+    NotNegative,
+    Positive,
+    Range,
+    Share,
+    read,
+    refuse_missing,
+)
 from lookhops.encoding import Encoding
 from lookhops.learners import Learner, learner_from_dict
 from lookhops.learners.registry import SAVED
@@ -42,6 +55,9 @@ CHECKSUMS = {
     "reference_sha256": REFERENCE,
 }
 
+#: Where ``config.json`` has the hash of all else that it says; an earlier folder has none.
+OF_CONFIG = "config_sha256"
+
 T = TypeVar("T")
 
 #: What ``config.json`` holds; a name with ``?`` may be missing.
@@ -50,8 +66,17 @@ DATA = {
     "graphs": Count,
     "class_names": Sequence[str],
 }
+OVER_SEEDS: Any = AtLeast(
+    {
+        "mean": float,
+        "std": NotNegative,
+        "values": Sequence[float],
+        "interval?": tuple[float, float] | None,
+    }
+)
 METRICS = {
-    **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
+    "seeds": Mapping[str, Mapping[str, Any]],
+    "summary": Mapping[str, OVER_SEEDS],
     "confusion?": Sequence[Sequence[Count]],
     "in_sets?": Sequence[Count],
 }
@@ -74,7 +99,7 @@ CONFIG_TYPE = AtLeast(
         "data": AtLeast(DATA),
         "encoding": Encoding,
         "task": Mapping[str, Any],
-        "versions": Mapping[str, str],
+        "versions": AtLeast(dict.fromkeys(("lookhops", "torch"), str)),
         "machine": Machine,
         "untested?": Mapping[str, Mapping[str, Count | None]],
         "members": Mapping[str, Positive],
@@ -83,7 +108,7 @@ CONFIG_TYPE = AtLeast(
         "metrics": AtLeast(METRICS),
         "commonest?": Mapping[str, str],
         **dict.fromkeys(("format", *CHECKSUMS), str),
-        **dict.fromkeys(("stopped?", "command?"), str),
+        **dict.fromkeys(("stopped?", "command?", f"{OF_CONFIG}?"), str),
         "reading": Mapping[str, Any],
     }
 )
@@ -103,23 +128,55 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"LookHops ({__version__}) reads {FORMAT!r}."
         )
     try:
-        read(CONFIG_TYPE, config)
-        if "facts" in config:
-            check_graph_counts(config["facts"], "facts")
-        classes, confusion = len(config["data"]["class_names"]), config["metrics"].get("confusion")
-        if confusion is not None and {len(confusion), *map(len, confusion)} != {classes}:
-            raise LookHopsError(f"metrics.confusion is not a table of {classes} by {classes}")
-        if len(config["metrics"].get("in_sets") or [0] * classes) != classes:
-            raise LookHopsError(f"metrics.in_sets is not of {classes} classes")
-        config = with_totals(config)
-        for name in ("epochs", "best_epoch"):
-            if strange := [seed for seed in config[name] if not seed.isdecimal()]:
-                raise LookHopsError(f"{name}.{strange[0]} is not a seed")
+        config = _checked(config)
     except LookHopsError as error:
         raise LookHopsError(
             f"{path}: damaged, not what `lookhops train` wrote: {error}."
         ) from error
     return config
+
+
+def _checked(config: dict[str, Any]) -> dict[str, Any]:
+    """All of ``config.json``, its parts made once and held against each other; with its totals."""
+    read(CONFIG_TYPE, config)
+    versions: Mapping[str, str] = read(Mapping[str, str], config["versions"], "versions")
+    learner, task = learner_in(config), task_in(config)
+    encoding = Encoding.from_dict(config["encoding"])
+    protocol = read(Protocol, config["protocol"], "protocol")
+    Reading.from_dict(config["reading"])
+    if versions.get("lookhops") == __version__:  # an earlier one may know fewer options
+        for name, part in (("learner", learner), ("task", task), ("encoding", encoding)):
+            refuse_missing(config[name], part.to_dict(), name)
+        refuse_missing(config["protocol"], asdict(protocol), "protocol")
+    if (encoding.edges is not None) != learner.reads_edges:
+        raise LookHopsError(f"encoding.edges is not what a {learner.name} of these options reads")
+    if "facts" in config:
+        check_graph_counts(config["facts"], "facts")
+    metrics, names = config["metrics"], config["data"]["class_names"]
+    if task.class_names and task.class_names != tuple(names):
+        raise LookHopsError("data.class_names are not those of the task")
+    confusion = metrics.get("confusion")
+    if confusion is not None and {len(confusion), *map(len, confusion)} != {len(names)}:
+        raise LookHopsError(f"metrics.confusion is not a table of {len(names)} by {len(names)}")
+    if len(metrics.get("in_sets", names)) != len(names):
+        raise LookHopsError(f"metrics.in_sets is not of {len(names)} classes")
+    for seed, measured in metrics["seeds"].items():
+        if seed not in map(str, protocol.seeds):
+            raise LookHopsError(f"metrics.seeds.{seed} is not a seed of the protocol")
+        for name in (head.key(name) for head in task.heads for name in head.task.calibrated):
+            if name not in measured:
+                raise LookHopsError(f"metrics.seeds.{seed}.{name} is missing")
+    run_records(config)
+    if config.get(OF_CONFIG, found := hash_of_config(config)) != found:
+        raise LookHopsError("it does not fit its checksum")
+    return with_totals(config)
+
+
+def hash_of_config(config: Mapping[str, Any]) -> str:
+    """The hash of all that ``config.json`` says but that hash."""
+    others = {name: value for name, value in config.items() if name != OF_CONFIG}
+    text = json.dumps(others, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()  # as it is written
 
 
 def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:

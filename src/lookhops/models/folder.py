@@ -18,7 +18,6 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import (
     changing,
-    current,
     pack_tensors,
     read_bytes,
     unpack_tensors,
@@ -33,7 +32,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.learners import Fitted, FittedNetwork, Learner
-from lookhops.learners.learner import FITTED, shared_tensors
+from lookhops.learners.learner import fitted_target, shared_tensors
 from lookhops.models.card import model_card
 from lookhops.models.config import (
     CARD,
@@ -42,11 +41,13 @@ from lookhops.models.config import (
     FORMAT,
     HISTORY,
     INFORMATION,
+    OF_CONFIG,
     PREDICTIONS,
     REFERENCE,
     WEIGHTS,
     calibration_of,
     commonest_key,
+    hash_of_config,
     learner_in,
     one_model,
     read_config,
@@ -129,6 +130,7 @@ def save_model(
         **({"stopped": str(stopped)} if stopped else {}),
         **{key: hashlib.sha256(written[name]).hexdigest() for key, name in CHECKSUMS.items()},
     }
+    config[OF_CONFIG] = hash_of_config(config)
     complete = with_totals(config)
     written[CARD] = model_card(complete, task, reference.limit).encode()
     with changing(folder, without=[INFORMATION]) as new:
@@ -250,7 +252,7 @@ class Checkpoint:
         task: What it is asked.
         members: What was fitted for each seed: one, or several whose answers are averaged.
         fitted: What the task took from each seed's training part, where answers need it.
-        reference: What new graphs are compared with; none where that file was removed.
+        reference: What new graphs are compared with.
     """
 
     folder: Path
@@ -260,7 +262,7 @@ class Checkpoint:
     task: Task
     members: dict[int, list[Fitted]]
     fitted: dict[int, Tensor]
-    reference: Reference | None = None
+    reference: Reference
 
     @property
     def architecture(self) -> Architecture:
@@ -317,30 +319,32 @@ def _load(folder: Path) -> Checkpoint:
         owner, _, name = key.partition(".")
         by_member.setdefault(owner, {})[name] = value
     members: dict[int, list[Fitted]] = {}
+    fitted: dict[int, Tensor] = {}
     with located(f"{path}: does not fit {CONFIG}"):
         for seed, count in counts.items():
-            keys = [run_key(seed, member) for member in range(count)]
-            first = by_member.get(keys[0], {})  # which has what all members share
-            each = [{**first, **by_member.pop(key, {})} for key in keys]
+            if count > len(by_member):
+                raise LookHopsError(f"it has not the {count:,} members of {run_key(seed, 0)}")
+            each = [by_member.pop(run_key(seed, member), {}) for member in range(count)]
+            shared = {k: v for k, v in each[0].items() if k.startswith(learner.fitted.shared)}
             members[seed] = [
-                learner.fitted.from_tensors(learner, task, encoding, one) for one in each
+                learner.fitted.from_tensors(learner, task, encoding, shared | one) for one in each
             ]
+            if (target := fitted_target(task, shared)) is not None:
+                fitted[seed] = target
         if by_member:
             raise LookHopsError(f"it also has tensors of {next(iter(by_member))!r}")
-    check_hash(path, content, config["weights_sha256"], "train again")
-    fitted = {
-        seed: tensors[key] for seed in members if (key := f"{run_key(seed, 0)}.{FITTED}") in tensors
-    }
-    reference, path = None, folder / REFERENCE
-    if current(path).is_file():
-        content = read_bytes(path)
-        check_hash(path, content, config["reference_sha256"], "remove the file")
-        with located(str(path)):
-            reference = Reference.from_tensors(unpack_tensors(content, path)[0], task)
+    check_hash(path, content, config["weights_sha256"])
+    path = folder / REFERENCE
+    content = read_bytes(path)
+    check_hash(path, content, config["reference_sha256"])
+    tensors, _ = unpack_tensors(content, path)
+    with located(str(path)):
+        seeds = [int(seed) for seed in config["metrics"]["seeds"]]
+        reference = Reference.from_tensors(tensors, task, seeds, encoding.descriptors)
     return Checkpoint(folder, config, learner, encoding, task, members, fitted, reference)
 
 
-def check_hash(path: Path, content: bytes, expected: str, otherwise: str) -> None:
+def check_hash(path: Path, content: bytes, expected: str, otherwise: str = "train again") -> None:
     """Refuse a file that is not the one that the model was saved with."""
     if hashlib.sha256(content).hexdigest() != expected:
         names = {WEIGHTS: "weights", HISTORY: "history", PREDICTIONS: "predictions"}

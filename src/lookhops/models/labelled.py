@@ -75,19 +75,19 @@ class Evaluation:
         answers: All answers to them.
         targets: How well each target is answered.
         part: The part that each graph was in when the model was trained, shape (g) (see
-            :meth:`Reference.part_of`); none where the folder has no reference.
+            :meth:`Reference.part_of`).
         coverage: Of sets and intervals.
     """
 
     graphs: Graphs
     answers: Predictions
     targets: tuple[TargetEvaluation, ...]
-    part: Array | None
+    part: Array
     coverage: float
 
-    def count(self, part: str) -> int | None:
+    def count(self, part: str) -> int:
         """How many graphs were in a part: ``train``, ``val`` or neither (an empty text)."""
-        return None if self.part is None else int((self.part == part).sum())
+        return int((self.part == part).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers, as JSON can hold them."""
@@ -125,9 +125,9 @@ def evaluate(
         )
     checkpoint, read = predictor.checkpoint, predictor.read(graphs)
     answers = predictor.predict(read, coverage)
-    part = None if checkpoint.reference is None else checkpoint.reference.part_of(read)
+    part = checkpoint.reference.part_of(read)
     everything = np.ones(len(graphs), dtype=bool)
-    new = everything if part is None else part == ""
+    new = part == ""
     found = []
     for head, target in zip(checkpoint.task.heads, answers.targets, strict=True):
         truth = _truth(head, graphs)

@@ -83,7 +83,7 @@ class Predictor:
         """Which descriptors another version of RDKit computes otherwise, in a sentence."""
         checkpoint, names = self.checkpoint, self.encoding.descriptors
         then = checkpoint.config["versions"].get("rdkit")
-        if not names or checkpoint.reference is None or then in (None, rdkit_version()):
+        if not names or then in (None, rdkit_version()):
             return ""
         if not (changed := checkpoint.reference.computed_otherwise(names)):
             return ""
@@ -139,8 +139,6 @@ class Predictor:
             for number, head in enumerate(checkpoint.task.heads)
         )
         reference = checkpoint.reference
-        if reference is None:
-            return Predictions(graphs.ids, targets)
         if neighbours:
             found = reference.neighbours(prepared, neighbours, checkpoint.task)
             return Predictions(graphs.ids, targets, found.similarity[:, 0], reference.limit, found)
@@ -155,15 +153,13 @@ class Predictor:
             count: How many of each; fewer where there were not so many.
         """
         self.check_neighbours(count)
-        reference = self.checkpoint.reference
-        assert reference is not None
-        return reference.neighbours(self.prepare(graphs), count, self.checkpoint.task)
+        checkpoint = self.checkpoint
+        return checkpoint.reference.neighbours(self.prepare(graphs), count, checkpoint.task)
 
     @property
     def knows_neighbours(self) -> bool:
         """Whether the folder keeps names and targets of training graphs."""
-        reference = self.checkpoint.reference
-        return reference is not None and reference.known is not None
+        return self.checkpoint.reference.known is not None
 
     def check_neighbours(self, count: int) -> None:
         """Refuse a number of neighbours that cannot be given, or a folder that has none."""
@@ -187,8 +183,6 @@ class Predictor:
     ) -> list[Array]:
         """The conformal sets or intervals of each target, where the folder has what it takes."""
         reference, task = self.checkpoint.reference, self.checkpoint.task
-        if reference is None:
-            return []
         rows: list[int] = []
         scores: list[Sequence[Array]] = []
         deviations: list[Tensor | None] = []
@@ -196,7 +190,7 @@ class Predictor:
             found = reference.scores_of(seed)
             if not found:
                 continue
-            pairs = zip(task.heads, found, strict=False)
+            pairs = zip(task.heads, found, strict=True)
             wanted = any(one.ndim > 1 and not head.task.class_names for head, one in pairs)
             variance = mean_variance(self.fitted[seed], prepared.graphs, task) if wanted else None
             deviations.append(task.deviation(each, variance) if wanted else None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensors import Expected, check_tensors, codes, numbers, offsets
 from lookhops.core.words import MINUS
 from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
@@ -167,26 +170,28 @@ class Known:
                 found[f"{name}.ptr"] = torch.from_numpy(texts.ptr)
         return found
 
+    @staticmethod
+    def table(task: Task, has_smiles: bool) -> dict[str, Expected]:
+        """What :meth:`tensors` must be, of as many graphs as there are."""
+        found = {"targets": Expected(("graphs", len(task.heads)), blank=True)}
+        for name in ("ids", "smiles") if has_smiles else ("ids",):
+            found[f"{name}.ptr"] = offsets("graphs", into=f"{name}.data")
+            found[f"{name}.data"] = Expected((f"bytes of {name}",), "uint8", 0, 255)
+        return found
+
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], count: int, task: Task) -> Known | None:
-        """What :meth:`tensors` gave of so many graphs, checked; none where it was not kept."""
-        if "targets" not in tensors:
-            return None
-        texts = [
+    def from_tensors(cls, tensors: Mapping[str, Tensor], task: Task) -> Known:
+        """What :meth:`tensors` gave, held against :meth:`table`."""
+        for head, y in zip(task.heads, tensors["targets"].T, strict=True):
+            most = len(head.task.class_names)
+            if most and not bool(((y >= 0) & (y < most) | y.isnan()).all()):
+                raise LookHopsError(f"'targets' has classes that {head.title!r} has not")
+        ids, *smiles = (
             Texts(tensors[f"{name}.data"].numpy(), tensors[f"{name}.ptr"].numpy())
             for name in ("ids", "smiles")
-            if f"{name}.data" in tensors and f"{name}.ptr" in tensors
-        ]
-        targets, classes = tensors["targets"], [len(h.task.class_names) for h in task.heads]
-        fits = targets.dtype == torch.float64 and targets.shape == (count, len(classes))
-        fits = fits and all(
-            bool(((y >= 0) & (y < most) | y.isnan()).all())
-            for y, most in zip(targets.T, classes, strict=True)
-            if most
+            if f"{name}.data" in tensors
         )
-        if not texts or not fits or not all(one.is_sound(count) for one in texts):
-            raise LookHopsError("its ids and targets are not those of its graphs")
-        return cls(texts[0], texts[1] if len(texts) > 1 else None, targets)
+        return cls(ids, smiles[0] if smiles else None, tensors["targets"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,16 +304,50 @@ class Reference:
         }
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], task: Task) -> Reference:
-        """The reference that :meth:`tensors` gave, of a model of this task."""
-        index = SimilarityIndex(tensors["codes"], tensors["offsets"])
-        scores: dict[int, list[Array]] = {}
-        keys = [name.split(".")[1:] for name in tensors if name.startswith(SCORES)]
-        for seed, target in sorted((int(seed), int(target)) for seed, target in keys):
-            scores.setdefault(seed, []).append(tensors[f"{SCORES}{seed}.{target}"].numpy())
-        limit, known = float(tensors["limit"]), Known.from_tensors(tensors, len(index), task)
-        descriptors = tensors.get("descriptors")
-        return cls(tensors["train"], tensors["val"], index, limit, scores, known, descriptors)
+    def from_tensors(
+        cls,
+        tensors: Mapping[str, Tensor],
+        task: Task,
+        seeds: Sequence[int],
+        descriptors: Sequence[str] = (),
+    ) -> Reference:
+        """The reference that :meth:`tensors` gave, checked.
+
+        Args:
+            tensors: By name.
+            task: What the model is asked.
+            seeds: Those that were tested.
+            descriptors: Names of those that the model reads.
+        """
+        scores = {
+            seed: [f"{SCORES}{seed}.{target}" for target in range(len(task.heads))]
+            for seed in seeds
+        }
+        table = {
+            "train": codes("train", rising=True),
+            "val": codes("val", rising=True),
+            "offsets": offsets("graphs", into="codes"),
+            "codes": Expected(("codes",), "int32", -inf, inf),
+            "limit": numbers(low=0, high=1),
+        }
+        for name in chain.from_iterable(scores.values()):
+            beside = (2,) if name in tensors and tensors[name].dim() > 1 else ()
+            table[name] = numbers(f"rows of {name}", *beside, low=0)
+        if descriptors:
+            table["descriptors"] = Expected(("molecules", len(descriptors)), blank=True)
+        has_smiles = not {"smiles.data", "smiles.ptr"}.isdisjoint(tensors)
+        of_known = Known.table(task, has_smiles)
+        is_known = not of_known.keys().isdisjoint(tensors)
+        check_tensors(tensors, table | of_known if is_known else table)
+        return cls(
+            tensors["train"],
+            tensors["val"],
+            SimilarityIndex(tensors["codes"], tensors["offsets"]),
+            float(tensors["limit"]),
+            {seed: [tensors[name].numpy() for name in names] for seed, names in scores.items()},
+            Known.from_tensors(tensors, task) if is_known else None,
+            tensors.get("descriptors"),
+        )
 
 
 def _limit(graphs: Graphs, splits: Sequence[Split]) -> float:

@@ -158,8 +158,6 @@ def too_few_sentence(target: TargetEvaluation) -> str:
 def seen_sentence(found: Evaluation) -> str:
     """How many of the graphs the model was trained on."""
     trained, validated = found.count("train"), found.count("val")
-    if trained is None or validated is None:
-        return "Whether the model has seen the graphs is not known: it is of an earlier version."
     total = counted(len(found.graphs), "graph")
     verb = agreeing(trained, "was", "were")
     return (
@@ -177,15 +175,13 @@ def _tiles(found: Evaluation) -> list[Tile]:
         several = len(found.targets) > 1
         name = f"{target.name}: {main.title}" if several else main.title
         tiles.append(Tile(name, main.written(measured.values.get(main.name)), note))
-    if (trained := found.count("train")) is not None:
-        tiles.append(Tile("in the training part", f"{trained:,}"))
-    return tiles
+    return [*tiles, Tile("in the training part", f"{found.count('train'):,}")]
 
 
 def _charts(found: Evaluation, target: TargetEvaluation) -> Sequence[Chart]:
     """Of the graphs that the model has not seen, where there are any, else of all."""
     shown = ~np.isnan(target.truth)
-    if target.new is not None and found.part is not None:
+    if target.new is not None:
         shown &= found.part == ""
     rows = np.flatnonzero(shown)
     seen = " not seen before" if target.new else ""

@@ -102,7 +102,7 @@ class RunRecord:
         """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
         found = read(cls, values, path)
         kind = found.metrics.get("task", Classification.kind)
-        if kind not in TASKS:
+        if not isinstance(kind, str) or kind not in TASKS:
             raise UnknownEntry(f"metrics.task {kind!r} is not known")
         read(_required(kind, found.metrics.get("epochs") != 0), values, path)
         return found

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.schema import read
+from lookhops.core.schema import AtLeast, read
 from lookhops.graphs import Graphs
 from lookhops.tasks.answers import ClassAnswers, NumberAnswers, TargetAnswers
 from lookhops.tasks.classes import Classification
@@ -41,6 +41,8 @@ TASKS: dict[str, type[Task]] = {
     **{kind.kind: kind for kind in KINDS},
     SeveralTargets.kind: SeveralTargets,
 }
+#: What a task of several targets is written as.
+SEVERAL = AtLeast({"names": Sequence[str], "tasks": Sequence[Mapping[str, Any]]})
 _BY_WORDS = {kind.words: kind for kind in KINDS}
 
 
@@ -82,20 +84,14 @@ def task_of(
     return SeveralTargets(names, tasks)
 
 
-def task_from_dict(values: Mapping[str, Any]) -> Task:
-    """The task that :meth:`Task.to_dict` wrote."""
-    options = dict(values)
+def task_from_dict(values: Any, path: str = "task") -> Task:
+    """The task that :meth:`Task.to_dict` wrote, checked; ``path`` is said in errors."""
+    options = dict(read(Mapping[str, Any], values, path))
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in TASKS:
         raise LookHopsError(f"There is no task {kind!r}; known are {', '.join(TASKS)}.")
-    for name in ("class_names", "names"):
-        given = options.get(name, [])
-        read(Sequence[str], list(given) if isinstance(given, tuple) else given, name)
-    try:
-        if "tasks" in options:
-            options["tasks"] = tuple(map(task_from_dict, options["tasks"]))
-        return TASKS[kind](**options)
-    except LookHopsError:
-        raise
-    except (TypeError, ValueError, AttributeError, LookupError) as error:
-        raise LookHopsError(f"The task is not a {kind}: {error}.") from error
+    if TASKS[kind] is not SeveralTargets:
+        return read(TASKS[kind], options, path)
+    read(SEVERAL, options, path)
+    tasks = [task_from_dict(one, f"{path}.tasks[{i}]") for i, one in enumerate(options["tasks"])]
+    return SeveralTargets(options["names"], tasks)  # type: ignore[arg-type]  # which checks it

@@ -147,6 +147,10 @@ class Classification(TargetTask):
     def fitted_size(self) -> int:
         return self.out_channels if self.class_weights else 0
 
+    @property
+    def calibrated(self) -> tuple[str, ...]:  # type: ignore[override]
+        return ("temperature", QUANTILE, *(["threshold"] if self.threshold is not None else []))
+
     # ---------------------------------------------------------------- training
 
     def known(self, target: Tensor) -> Tensor:

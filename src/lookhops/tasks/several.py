@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
@@ -61,6 +62,10 @@ class SeveralTargets(Task):
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "tasks", tuple(self.tasks))
+        if len(self.names) != len(self.tasks) or not self.names:
+            raise LookHopsError("Several targets are at least one, each with its name.")
+        if any(isinstance(task, SeveralTargets) for task in self.tasks):
+            raise LookHopsError("One of several targets cannot be several targets itself.")
         titles = list(dict.fromkeys(task.ranked_by.title for task in self.tasks))
         title = f"mean {titles[0]}" if len(titles) == 1 else f"mean of {joined(titles)}"
         object.__setattr__(self, "main", replace(MEAN_SCORE, title=title))

@@ -262,6 +262,7 @@ class TargetTask(Task):
 
     loss: str  #: its name
     class_weights: bool  #: whether it weighs classes by their rarity in the training part
+    calibrated: tuple[str, ...] = ()  #: what :meth:`calibrate` gives of any validation part
 
     @property
     def heads(self) -> Sequence[Head]:
