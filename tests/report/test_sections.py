@@ -145,7 +145,7 @@ def test_intervals_are_bootstraps_of_the_metrics(model_folder):
 def test_a_folder_without_its_tables_has_fewer_sections(model_folder, tmp_path, molecules):
     folder = shutil.copytree(model_folder, tmp_path / "bare")
     config = json.loads((folder / "config.json").read_text())
-    for key in ("facts", "command"):
+    for key in ("facts", "command", "config_sha256"):
         del config[key]
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "predictions.csv").unlink()
@@ -167,6 +167,7 @@ def test_a_history_that_somebody_edited_is_a_sentence(model_folder, tmp_path, li
     path = shutil.copytree(model_folder, tmp_path / "model") / "history.csv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[lines]))
     config = json.loads((path.parent / "config.json").read_text())
+    del config["config_sha256"]
     config["history_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     (path.parent / "config.json").write_text(json.dumps(config))
     with pytest.raises(LookHopsError, match=words):
