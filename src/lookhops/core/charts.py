@@ -146,15 +146,15 @@ def interval(low: Any, middle: Any, high: Any) -> Figure:
     return {"type": "data", "symmetric": False, "thickness": 2, **ends}
 
 
-def axis(title: str, **rest: Any) -> Figure:
+def axis(title: str, **settings: Any) -> Figure:
     """An axis."""
-    return {"title": {"text": title}, **rest}
+    return {"title": {"text": title}, **settings}
 
 
-def named_axis(title: str, names: Sequence[str], width: int = 28, **rest: Any) -> Figure:
+def named_axis(title: str, names: Sequence[str], width: int = 28, **settings: Any) -> Figure:
     """An axis of names: two names that look alike stay two."""
     ticks = {"tickvals": list(range(len(names))), "ticktext": [label(n, width) for n in names]}
-    return axis(title, **ticks, **{"ticks": "", "zeroline": False, "showgrid": False, **rest})
+    return axis(title, **ticks, **{"ticks": "", "zeroline": False, "showgrid": False, **settings})
 
 
 def rows_axis(names: Sequence[str], width: int = 28) -> Figure:

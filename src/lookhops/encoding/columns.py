@@ -61,7 +61,7 @@ class Columns(Names):
     @property
     def encoded(self) -> list[int]:
         """Which of the numbers are encoded: all but the weight."""
-        return [place for place, name in enumerate(self.numbers) if name != self.weight]
+        return [number for number, name in enumerate(self.numbers) if name != self.weight]
 
     @property
     def encoded_numbers(self) -> int:
@@ -79,24 +79,26 @@ class Columns(Names):
 
     def called_as(self, others: Columns) -> Columns:
         """The same with the names of others, where they differ in their case alone."""
-        own, known = {*self.features}, others.features
+        names_here, known = {*self.features}, others.features
 
         def rename(names: Sequence[str]) -> tuple[str, ...]:
             found = ((name, called(name, known)) for name in names)
-            return tuple(name if not other or other in own else other for name, other in found)
+            return tuple(
+                name if not other or other in names_here else other for name, other in found
+            )
 
         return replace(self, numbers=rename(self.numbers), labels=rename(self.labels))
 
     def with_not_seen(self, labels: Collection[str]) -> Columns:
         """The same with :data:`NOT_SEEN` as one more value of these labels."""
         pairs = zip(self.labels, self.values, strict=True)
-        values = ((*own, NOT_SEEN) if label in labels else own for label, own in pairs)
+        values = ((*known, NOT_SEEN) if label in labels else known for label, known in pairs)
         return replace(self, values=tuple(values))
 
     @property
     def without_not_seen(self) -> Columns:
         """The same without :data:`NOT_SEEN` at the end of labels' values."""
-        values = (own[:-1] if own[-1:] == (NOT_SEEN,) else own for own in self.values)
+        values = (known[:-1] if known[-1:] == (NOT_SEEN,) else known for known in self.values)
         return replace(self, values=tuple(values))
 
     # ---------------------------------------------------------------- encoding
@@ -133,8 +135,8 @@ class Columns(Names):
         if sizes == self.sizes:
             return encoded
         known = [True] * (encoded.shape[1] - sum(sizes))
-        for size, own in zip(sizes, self.sizes, strict=True):
-            known += [number < own for number in range(size)]
+        for size, trained in zip(sizes, self.sizes, strict=True):
+            known += [number < trained for number in range(size)]
         return encoded[:, torch.tensor(known, device=encoded.device).nonzero().flatten()]
 
     def _encoded_numbers(self, numbers: Tensor, dtype: torch.dtype, scale: Scale | None) -> Tensor:
@@ -249,7 +251,7 @@ def by_name(columns: Columns, features: Features, where: str) -> Found:
         if name in given.labels:
             codes, unknown = _renumbered(known, given, name, features)
         elif features.numbers is not None and set(names) <= set(given.numbers):
-            block = features.numbers[:, [given.numbers.index(own) for own in names]]
+            block = features.numbers[:, [given.numbers.index(one) for one in names]]
             codes, unknown = one_hot_codes(block, name, where)
         else:
             found.missing.append(name)
@@ -271,7 +273,7 @@ def _expanded(columns: Columns, given: Columns) -> dict[str, list[str]]:
         label: [f"{label} {value}" for value in values]
         for label, values in zip(given.labels, given.values, strict=True)
     }
-    return {label: own for label, own in names.items() if set(own) & set(columns.numbers)}
+    return {label: each for label, each in names.items() if set(each) & set(columns.numbers)}
 
 
 def _renumbered(

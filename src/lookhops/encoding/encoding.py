@@ -145,17 +145,17 @@ class Encoding:
                 else:
                     found[owner] = by_position(columns, features, where, self.name)
         missing = [
-            text for owner, own in found.items() for text in own.missing_in_words(CALLED[owner])
+            text for owner, side in found.items() for text in side.missing_in_words(CALLED[owner])
         ]
         if missing:
             lacks_whole = "whole" in found and found["whole"].missing
             raise (FeatureMissing if lacks_whole else LookHopsError)(
                 f"{graphs.name}: {'; '.join(missing)}. The model was trained on {self.name}."
             )
-        for owner, own in found.items():
-            for note in own.notes(CALLED[owner], sides[owner] or Columns()):
+        for owner, side in found.items():
+            for note in side.notes(CALLED[owner], sides[owner] or Columns()):
                 warnings.warn(f"{graphs.name}: {note}", ReadOtherwise, stacklevel=3)
-        return graphs.changed(**{owner: own.features for owner, own in found.items()})
+        return graphs.changed(**{owner: side.features for owner, side in found.items()})
 
     def check_weights(self, graphs: Graphs) -> None:
         """Refuse weights of edges that are below zero or blank."""

@@ -67,7 +67,7 @@ class Packer:
                     f"There are {len(graphs):,} graphs but {len(cells):,} values of {name!r} in "
                     "features."
                 )
-        others = {name: own for name, own in graphs.columns.items() if not called(name, columns)}
+        others = {name: old for name, old in graphs.columns.items() if not called(name, columns)}
         whole = graphs.whole.without(columns)
         return graphs.changed(whole=whole, columns=others | columns)
 
@@ -174,7 +174,7 @@ def _graph_column(given: Any) -> str | None:
 def _beside(given: Any) -> dict[str, Array]:
     """The columns of a frame beside that of the graphs, by name; none of anything else."""
     name = _graph_column(given)
-    return {} if name is None else {n: own for n, own in columns_of(given).items() if n != name}
+    return {} if name is None else {k: v for k, v in columns_of(given).items() if k != name}
 
 
 def _names(features: Any) -> list[str] | None:
@@ -196,7 +196,7 @@ def columns_of(features: Any) -> dict[str, Array]:
     names = getattr(features, "columns", features)
     found = {str(name): np.asarray(features[name]) for name in names}
     # Dates are no numbers, and a column of lists or of graphs is one of objects.
-    return {n: own.astype(str) if own.dtype.kind in "mM" else own for n, own in found.items()}
+    return {k: v.astype(str) if v.dtype.kind in "mM" else v for k, v in found.items()}
 
 
 def _is_pyg(given: Any) -> bool:

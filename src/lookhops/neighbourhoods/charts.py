@@ -142,12 +142,12 @@ def _allowed(epsilon: float | None) -> Figure:
     """A dotted line at the share that may be lost."""
     if epsilon is None:
         return {}
-    level = 100 * epsilon
+    height = 100 * epsilon
     words = {"text": f"{percent(epsilon, 0)} may be lost", "font": {"color": RED}}
-    place = {"x": 1, "xref": "paper", "xanchor": "right", "y": level, "yshift": 12}
+    position = {"x": 1, "xref": "paper", "xanchor": "right", "y": height, "yshift": 12}
     return {
-        "shapes": [RULE | DOTTED | {"y0": level, "y1": level}],
-        "annotations": [{**words, **place, "showarrow": False}],
+        "shapes": [RULE | DOTTED | {"y0": height, "y1": height}],
+        "annotations": [{**words, **position, "showarrow": False}],
     }
 
 
@@ -178,12 +178,14 @@ def label_accuracy(found: Mapping[str, Any]) -> Chart:
     columns = (map(str, hops), texts, (f"{v:.{digits}f}" for v in lost))
     rows = list(zip(*columns, (between(one, digits) for one in ends), strict=True))
     y = axis(unit, range=[min(0, *mean), 1.05 * scale])
-    level = {"y0": scale * naive, "y1": scale * naive}
+    height = {"y0": scale * naive, "y1": scale * naive}
     below = "below the best" if number else "below the best, points"
     said = "no number of hops is enough" if enough is None else f"{enough} are enough"
     green = "" if enough is None else " Green: the fewest hops that lose nothing beyond noise."
     return Chart(
-        figure([drawn], axis("hops h", dtick=1, showgrid=False), y, shapes=[RULE | DASHED | level]),
+        figure(
+            [drawn], axis("hops h", dtick=1, showgrid=False), y, shapes=[RULE | DASHED | height]
+        ),
         f"Bar chart of how well {number or 'the classes'} can be predicted from what lies within h "
         f"hops; {said}.",
         f"{what} n = {counted(found['graphs'], 'graph')}.{green}",

@@ -238,12 +238,13 @@ class _Product:
         narrow = bits.view(np.uint8)[:, : self._bytes]
         sums = np.empty((self._values.shape[1], bits.shape[0]))
         columns = 8 * self._bytes
-        some = max(1, UNPACKED // (columns * nodes))  # graphs at a time
-        few = max(1, UNPACKED // columns)  # rows at a time, where one graph is already too much
-        for g in range(0, graphs, some):
-            for i in range(0, nodes, few):
-                rows = self._rows[g : g + some, i : i + few]
+        graphs_at_once = max(1, UNPACKED // (columns * nodes))
+        rows_at_once = max(1, UNPACKED // columns)  # where one graph is already too much
+        for g in range(0, graphs, graphs_at_once):
+            for i in range(0, nodes, rows_at_once):
+                rows = self._rows[g : g + graphs_at_once, i : i + rows_at_once]
                 dense = np.unpackbits(np.take(narrow, rows, axis=0), axis=2, bitorder="little")
-                part = self._values[g : g + some] @ dense.astype(np.float64).transpose(0, 2, 1)
+                values = self._values[g : g + graphs_at_once]
+                part = values @ dense.astype(np.float64).transpose(0, 2, 1)
                 sums[:, rows] = part.transpose(1, 0, 2)
         return sums[:, :-1]
