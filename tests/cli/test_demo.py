@@ -22,7 +22,7 @@ def test_the_whole_demo(lookhops, tmp_path):
     shown = [line for line in out.splitlines() if str(tmp_path) not in line]
     assert max(map(len, shown)) <= 80
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
-    for name in ("data", "hops", "comparison", "training", "results", "reproduce"):
+    for name in ("data", "hops", "comparison", "results", "reproduce"):
         assert f'<section id="{name}"' in page
     assert len(page) < 6_000_000
     pictures = sorted((tmp_path / "demo" / "pictures").iterdir())

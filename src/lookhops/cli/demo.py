@@ -18,11 +18,12 @@ from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.running import epoch_display
 from lookhops.cli.shared.writing import command_line, write_page
 from lookhops.core.files import write_json
-from lookhops.core.options import RECOMMENDED, Architecture, Protocol, parse_seeds
-from lookhops.core.words import MINUS, NONE, between, counted, duration
+from lookhops.core.options import Architecture, Protocol, parse_seeds
+from lookhops.core.words import MINUS, NONE, between, counted
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.learners import Learner
     from lookhops.models import Predictions
 
 # Well-known molecules that the bundled set does not have.
@@ -40,7 +41,7 @@ NUMBERS = "numbers"
 LEFT_OUT = ("majority", "balanced_accuracy", "rmse", "mean_rmse", "spearman")
 NEXT = """\
   lookhops look YOURS.csv
-  lookhops train YOURS.csv --k auto -o model
+  lookhops train YOURS.csv -o model
   lookhops train YOURS.csv --target COLUMN -o numbers
   echo "CCO ethanol" | lookhops predict {0} -
   echo "CCO ethanol" | lookhops explain {0} - -o pictures
@@ -59,12 +60,14 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         seeds: Seeds of each model.
         epochs: Most epochs of a run.
     """
+    from lookhops.learners import Network, recommend
     from lookhops.models import Predictor
     from lookhops.models.config import INFORMATION
     from lookhops.neighbourhoods import look
     from lookhops.report.build import report_on
     from lookhops.sources.loading import load
     from lookhops.sources.molecules import from_smiles
+    from lookhops.tasks import task_of
 
     start = time.perf_counter()
     protocol = Protocol(parse_seeds(seeds), max_epochs=epochs, patience=PATIENCE)
@@ -78,17 +81,19 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     out.print(found.sentence())
 
     of_each = counted(seeds, "seed")
-    _heading(2, f"Train: LookHops and GCN on classes, LookHops on numbers, {of_each} each")
+    _heading(2, f"Train: the recommended model, and a GCN beside it, {of_each} each")
+    best = recommend(graphs, task_of(graphs), int(0.8 * len(graphs)))
+    out.print(f"Recommended is {best.said}.")
     out.print(
-        f"[dim]For the demo, batches of {BATCH_SIZE}, at most {counted(epochs, 'epoch')}, patience "
-        f"{PATIENCE}; the paper's protocol has 10 seeds, 256, 500 and 30.[/]"
+        f"[dim]For the demo, the GCN has batches of {BATCH_SIZE}, at most "
+        f"{counted(epochs, 'epoch')}, patience {PATIENCE}; the paper's protocol has 10 seeds, 256, "
+        "500 and 30.[/]"
     )
-    ours = replace(RECOMMENDED, k=found.suggested_k or 2)
     measured = load("solubility", target="value")
     on_numbers = output / NUMBERS / "lookhops"
-    classes = _train("LookHops", ours, output / "lookhops", protocol, graphs)
-    numbers = _train("LookHops on numbers", ours, on_numbers, protocol, measured)
-    gcn = _train("GCN", Architecture(conv="gcn"), output / "gcn", protocol, graphs)
+    classes = _train("LookHops", best.learner, output / "lookhops", protocol, graphs)
+    numbers = _train("LookHops on numbers", best.learner, on_numbers, protocol, measured)
+    gcn = _train("GCN", Network(Architecture(conv="gcn")), output / "gcn", protocol, graphs)
     out.print(_figures(graphs, {"LookHops": classes, "GCN": gcn}))
 
     _heading(3, "Numbers: the measured solubility, in log mol/L")
@@ -133,7 +138,7 @@ def _answers(classes: Predictions, numbers: Predictions) -> Table:
 
 
 def _train(
-    name: str, network: Architecture, folder: Path, protocol: Protocol, graphs: Graphs
+    name: str, learner: Learner, folder: Path, protocol: Protocol, graphs: Graphs
 ) -> dict[str, Any]:
     """Train a model into a folder, its seeds side by side; what ``config.json`` holds."""
     from lookhops.models import train_into
@@ -141,8 +146,9 @@ def _train(
 
     kept = Provenance(command=command_line())
     options: dict[str, Any] = {"overwrite": True, "processes": None, "provenance": kept}
-    with epoch_display(protocol, name) as show:
-        return train_into(folder, graphs, network, protocol, on_epoch=show, **options)
+    fitting = "" if learner.has_epochs else f"{name}: fitting {learner.spelled}"
+    with epoch_display(protocol, name, fitting) as show:
+        return train_into(folder, graphs, learner, protocol, on_epoch=show, **options)
 
 
 def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:
@@ -155,8 +161,7 @@ def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:
         summary = config["metrics"]["summary"]
         found = ((metric, summary[metric.name]) for metric in metrics)
         figures = (m.written(f["mean"], f["std"]).removesuffix(" %") for m, f in found)
-        seconds = duration(config["seconds_per_epoch"])
-        rows.append((name, *figures, f"{config['parameters']:,}", seconds))
+        rows.append((name, *figures))
     test = "test, %" if metrics[0].share else "test"
     titles = (metric.title.rpartition(", ")[2] for metric in metrics)
-    return grid(rows, (test, *titles, "parameters", "epoch"))
+    return grid(rows, (test, *titles))

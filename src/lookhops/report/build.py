@@ -135,7 +135,7 @@ def _folder_report(models: Sequence[ModelFolder], graphs: Graphs | None, again: 
     sections = _model_sections(best, graphs, lines, compared)
     names = joined([*dict.fromkeys([*groups[0].cells, *(m.path.name for m in tested)])])
     title = joined([*dict.fromkeys(model.config["data"]["name"] for model in tested)])
-    summary = f"{counted(len(tested), 'network')} ({names})"
+    summary = f"{counted(len(tested), 'model')} ({names})"
     if len(groups) > 1:  # on other graphs or splits: nothing to call the best
         summary += f"; {name}, on {data['name']}, is shown in detail."
     else:
@@ -202,9 +202,10 @@ def _model_tiles(model: ModelFolder, more: Sequence[Tile] = ()) -> list[Tile]:
             note = f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
             tiles.append(Tile(metric.title, metric.written(found["mean"]), note))
     tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", model.task.asked))
-    title = learner_in(config).title.replace(" = ", f"{SPACE}={SPACE}")
+    learner = learner_in(config)
+    title = learner.title.replace(" = ", f"{SPACE}={SPACE}")
     if config["parameters"] is None:
-        return [*tiles, Tile("model", title)]
+        return [*tiles, Tile("model", learner.name, title)]
     return [*tiles, Tile("parameters", f"{config['parameters']:,}", title)]
 
 

@@ -166,13 +166,14 @@ def models_table(group: Comparison, n: str) -> Table:
     rows = []
     for name, cell in group.cells.items():
         learner = learner_of(cell.architecture)
+        seconds = float(np.mean(cell.metrics["seconds"]))  # none of what has no epochs
         row = [
             name,
             group.written[name],
             main.written(_mean(cell, f"val_{main.name}")),
             second.written(_mean(cell, second.name)),
             number(cell.metrics["parameters"][0]),
-            duration(float(np.mean(cell.metrics["seconds"]))),
+            duration(seconds) if seconds else NONE,
             memory(cell.peak_memory),
             learner.title if learner.has_epochs else NONE,
         ]
@@ -282,7 +283,7 @@ def differences(group: Comparison, pairs: Sequence[Pair], caption: str, height: 
 def cost_charts(costs: Sequence[Cost], main: Metric, n: str) -> dict[str, Chart]:
     """The main metric against time and against parameters; ``n`` is the sample size in words."""
     numbers = {cost.model: str(number) for number, cost in enumerate(costs, 1)}
-    time = {cost: cost.seconds for cost in costs}
+    time = {cost: cost.seconds for cost in costs if cost.seconds}
     sizes = {cost: float(cost.parameters) for cost in costs if cost.parameters}
     charts = {"seconds a split": time, **({"parameters": sizes} if len(sizes) > 1 else {})}
     return {title: _chart(x, numbers, title, main, n) for title, x in charts.items()}
