@@ -74,11 +74,13 @@ OVER_SEEDS: Any = AtLeast(
         "interval?": tuple[float, float] | None,
     }
 )
+OVERVIEW = {"confusion?": Sequence[Sequence[Count]], "in_sets?": Sequence[Count]}
+OF_TARGET: Any = AtLeast(OVERVIEW)
 METRICS = {
     "seeds": Mapping[str, Mapping[str, Any]],
     "summary": Mapping[str, OVER_SEEDS],
-    "confusion?": Sequence[Sequence[Count]],
-    "in_sets?": Sequence[Count],
+    "targets?": Mapping[str, OF_TARGET],
+    **OVERVIEW,
 }
 #: What turns a seed's outputs into answers and regions. In the record of a seed the name of the
 #: target may stand before it, ``logS: ``, and that of a class behind it, `` of high``.
@@ -155,17 +157,24 @@ def _checked(config: dict[str, Any]) -> dict[str, Any]:
     metrics, names = config["metrics"], config["data"]["class_names"]
     if task.class_names and task.class_names != tuple(names):
         raise LookHopsError("data.class_names are not those of the task")
-    confusion = metrics.get("confusion")
-    if confusion is not None and {len(confusion), *map(len, confusion)} != {len(names)}:
-        raise LookHopsError(f"metrics.confusion is not a table of {len(names)} by {len(names)}")
-    if len(metrics.get("in_sets", names)) != len(names):
-        raise LookHopsError(f"metrics.in_sets is not of {len(names)} classes")
+    for head in task.heads:
+        if head.name and head.name not in metrics.get("targets", ()):
+            raise LookHopsError(f"metrics.targets.{head.name} is missing")
+        overview = metrics["targets"][head.name] if head.name else metrics
+        classes, confusion = len(head.task.class_names), overview.get("confusion")
+        if confusion is not None and {len(confusion), *map(len, confusion)} != {classes}:
+            raise LookHopsError(f"metrics: confusion is not a table of {classes} by {classes}")
+        if len(overview.get("in_sets", [0] * classes)) != classes:
+            raise LookHopsError(f"metrics: in_sets is not of {classes} classes")
+    calibrated = [head.key(name) for head in task.heads for name in head.task.calibrated]
     for seed, measured in metrics["seeds"].items():
         if seed not in map(str, protocol.seeds):
             raise LookHopsError(f"metrics.seeds.{seed} is not a seed of the protocol")
-        for name in (head.key(name) for head in task.heads for name in head.task.calibrated):
+        for name in (*calibrated, *metrics["summary"]):
             if name not in measured:
                 raise LookHopsError(f"metrics.seeds.{seed}.{name} is missing")
+        for metric in task.metrics:
+            read(AtLeast({f"{metric.name}?": float | None}), measured, f"metrics.seeds.{seed}")
     run_records(config)
     if config.get(OF_CONFIG, found := hash_of_config(config)) != found:
         raise LookHopsError("it does not fit its checksum")

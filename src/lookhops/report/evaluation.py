@@ -66,7 +66,7 @@ def tested_table(head: Head, tested: Tested) -> Table:
             continue
         ends = found.get("interval") or intervals.get(metric.name) or ()
         written = metric.written(found["mean"], *([found["std"]] if several else []))
-        each = [metric.written(seeds[seed][metric.name]) for seed in shown]
+        each = [metric.written(seeds[seed].get(metric.name)) for seed in shown]
         rows.append([metric.title, written, metric.written(*ends, joint=" to "), *each])
     columns = ("test", "mean ± std" if several else "value", "95% interval")
     caption = (
