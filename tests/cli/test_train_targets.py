@@ -52,6 +52,24 @@ def test_several_targets_have_a_row_each(lookhops, table, tmp_path):
     assert load_model(tmp_path / "m").fitted[11].shape == (2,)
 
 
+def test_the_coverage_of_each_class_and_large_shares_are_printed(lookhops, table, tmp_path):
+    columns = ("--target", "size,even,kind", "--split", "random", "--model", "gp", "--seeds", 2)
+    code, out, err = lookhops("train", table, *columns, "-o", tmp_path / "m")
+    assert code == 0, err
+    metrics = json.loads((tmp_path / "m" / "config.json").read_text())["metrics"]
+    for target, names in {"even": "01", "kind": "abc"}.items():
+        found = metrics["targets"][target]
+        for name, row, held in zip(names, found["confusion"], found["in_sets"], strict=True):
+            share = f"{held / sum(row):.1%}" if sum(row) else "-"
+            shown = [line.split()[1:-1] for line in out.splitlines() if f"{target} " in line]
+            assert [target, name, str(sum(row)), share] in [line[:4] for line in shown]
+    seeds = metrics["seeds"].values()
+    for name in next(iter(seeds)):
+        if "share of" in name:
+            mean = sum(one.get(name, 0) for one in seeds) / 2
+            assert (f"{name.removeprefix('chosen_')} " in out) == (mean >= 0.05)
+
+
 def test_a_blank_class_is_left_out(lookhops, table, tmp_path):
     columns = ("--target", "kind", "--split", "stratified")
     code, out, err = lookhops("train", table, *columns, *SMALL, "-o", tmp_path / "m", "--json")

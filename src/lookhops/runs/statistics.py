@@ -8,7 +8,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from lookhops.core.paired import ALPHA, Estimate, corrected_t
 
@@ -86,6 +85,8 @@ def by_mean(scores: Mapping[str, ArrayLike], higher_is_better: bool = True) -> l
 
 def mean_ranks(scores: Mapping[str, ArrayLike], higher_is_better: bool = True) -> dict[str, float]:
     """Mean rank of each model over the splits: 1 is the best, ties share their ranks' mean."""
+    from scipy.stats import rankdata  # takes its time to import
+
     table = np.array([np.asarray(values, float) for values in scores.values()])
     ranks = rankdata(-table if higher_is_better else table, axis=0).mean(axis=1)
     return {name: float(rank) for name, rank in zip(scores, ranks, strict=True)}

@@ -19,6 +19,8 @@ from lookhops.tasks.task import Head
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
+#: A smaller share of the variance is in config.json alone.
+LEAST_SHARE = 0.05
 #: What metrics are called where there is little room.
 SHORT = {"majority": "commonest", "coverage": "in 90%"}
 
@@ -39,7 +41,8 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
             ("", "right bold"),
         )
         confusion = [_confusion(config)] if "confusion" in config["metrics"] else []
-        parts = [scores, *_target_tables(config, heads), *confusion, *parts]
+        tables = [*_target_tables(config, heads), *_class_coverage(config, heads)]
+        parts = [scores, *tables, *confusion, *parts]
     return panel(f"{config['data']['name']}: {learner_in(config).title}", *parts)
 
 
@@ -56,6 +59,38 @@ def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator
             rows.append((escape(short(head.name, 2 * NAME_WIDTH)), *cells))
         heading = (SHORT.get(m.name, m.title.rpartition(", ")[2]) for m in shown)
         yield grid(rows, (f"target ({words})", *heading))
+
+
+def _class_coverage(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
+    """Of several targets, how many graphs of each class have it in their 90% set."""
+    rows = []
+    for head in heads:
+        found = config["metrics"].get("targets", {}).get(head.name, {})
+        if "in_sets" in found:
+            counts = [sum(row) for row in found["confusion"]]
+            names = head.task.class_names
+            for name, count, held in zip(names, counts, found["in_sets"], strict=True):
+                share = f"{held / count:.1%}" if count else "-"
+                titles = (escape(short(text, 2 * NAME_WIDTH)) for text in (head.name, name))
+                rows.append((*titles, f"{count:,}", share))
+    if rows:
+        yield grid(rows, ("target", "true class", "graphs", "in 90%"), ("", "left"))
+
+
+def _chosen(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """What training chose; of shares of the variance those that are large, the largest first."""
+    shares, others = {}, []
+    for name in sorted({name for one in runs for name in one if name.startswith("chosen_")}):
+        values, title = [one[name] for one in runs if name in one], name.removeprefix("chosen_")
+        if "share of " in title:
+            shares[title] = sum(values) / len(runs)
+        else:
+            others.append((title, ", ".join(dict.fromkeys(map(str, values)))))
+    for title, text in others:
+        yield escape(title), escape(text), "chosen in training"
+    order = sorted(shares, key=lambda title: (title.split(": ")[:-1], -shares[title]))
+    for title in (title for title in order if shares[title] >= LEAST_SHARE):
+        yield escape(title), f"{shares[title]:.2f}", "of the variance"
 
 
 def _metrics(
@@ -121,10 +156,7 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         ends = dict.fromkeys(f"{end:.2f}" for end in (min(thresholds), max(thresholds)))
         second = escape(short(config["data"]["class_names"][1], 2 * NAME_WIDTH))
         yield "threshold", " to ".join(ends), f"from it on the answer is {second}"
-    chosen = {name for one in runs for name in one if name.startswith("chosen_")}
-    for name in sorted(chosen):
-        values = ", ".join(dict.fromkeys(str(one[name]) for one in runs if name in one))
-        yield escape(name.removeprefix("chosen_")), escape(values), "chosen in training"
+    yield from _chosen(runs)
     if not has_epochs:
         return
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
