@@ -4,7 +4,8 @@
 
 Each row parses the same molecules. The peer is PyG's ``from_smiles``, in one process. What the
 command's own process does (it reads, hands out, receives and packs) bounds the rate however many
-workers there are: it is given as the number of workers that it keeps busy, by processor time.
+workers there are: it is given as the number of workers that it keeps busy, by processor time. The
+last rows are one worker that computes RDKit's descriptors too.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
 
 #: Molecules that PyG's side is timed on: it takes the same time for each.
 PEER = 2000
+#: Molecules whose descriptors are computed.
+DESCRIBED = 5000
 
 
-def rate(texts: list[str], processes: int) -> tuple[float, float]:
+def rate(texts: list[str], processes: int, descriptors: str = "none") -> tuple[float, float]:
     """Molecules a second, and processor seconds of this process a molecule."""
     chunks = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
-    with ParsingPool(Parsing(), processes) as pool:
+    with ParsingPool(Parsing(descriptors=descriptors), processes) as pool:
         for _ in pool.map(chunks[: 2 * processes]):  # until all workers have begun
             pass
         start, own = time.perf_counter(), time.process_time()
@@ -65,6 +68,12 @@ def main() -> None:
         f"this process takes {spent * 1e6:.1f} us a molecule, a worker {1e6 / one:.1f}: it keeps "
         f"{1 / one / spent:.0f} workers busy"
     )
+    for descriptors in ("fast", "all"):
+        seconds = 1 / rate(texts[:DESCRIBED], 1, descriptors)[0]
+        print(
+            f"--descriptors {descriptors}: {1e3 * seconds:.2f} ms a molecule and core, "
+            f"{1e3 / one:.2f} ms without"
+        )
 
 
 if __name__ == "__main__":
