@@ -18,6 +18,7 @@ from lookhops.graphs import Graphs
 from lookhops.models.training import train_into
 from lookhops.runs import executor
 from lookhops.runs.record import Machine, RunRecord
+from lookhops.sources import loading
 from lookhops.sources.loading import load
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
@@ -33,6 +34,9 @@ settings.load_profile("suite")
 
 # Typer makes the objects of all commands anew for every call, which takes longer than most calls.
 typer.main.get_command = cache(typer.main.get_command)
+
+# RDKit's descriptors of the bundled molecules take longer than most tests of them.
+loading.load_solubility = cache(loading.load_solubility)
 
 # What trains in other processes does not follow from how busy the machine is.
 executor.WORTH = inf
