@@ -1,4 +1,4 @@
-"""The command ``lookhops``: its commands by name, and how whatever goes wrong is said.
+"""The command ``lookhops``: its commands by name, and how errors are reported.
 
 The file of a command is imported when it is called, not for the others.
 """

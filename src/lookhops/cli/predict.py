@@ -108,7 +108,7 @@ def predict(
 
 
 class Writer:
-    """Where answers go, and what is said of all of them in the end.
+    """Where answers go, and the summary that is printed at the end.
 
     That is a file, or standard output as CSV, or the records that are printed as JSON. With several
     targets nothing is compared with the truth.

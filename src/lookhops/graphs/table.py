@@ -27,7 +27,7 @@ from lookhops.core.reading import (
 from lookhops.graphs.features import BLANK, Features
 from lookhops.graphs.targets import PLAINLY, are_dates, meant_as_number
 
-#: A column of whole numbers with at most so many different ones is one of categories.
+#: A column of whole numbers with at most this number of values is one of categories.
 FEW_NUMBERS = 10
 #: A column with more different texts than this holds names, remarks or dates, not categories.
 MANY_TEXTS = 1000

@@ -296,7 +296,7 @@ class Learner(ABC):
 
     @classmethod
     def from_options(cls, options: Any, path: str = "options") -> Self:
-        """The learner of these options, checked; ``path`` is said in errors."""
+        """The learner of these options, checked; errors name the ``path``."""
         return read(cls, options, path)
 
     def to_dict(self) -> dict[str, Any]:

@@ -137,7 +137,7 @@ class NetworkLearner(Learner):
     def layers(self) -> str | None:
         """A digest of its layers where the user registered them; of ours the names suffice.
 
-        So a layer that is defined anew under an old name is trained anew.
+        A layer that is redefined under an old name is trained again.
         """
         names = self.architecture.conv, self.architecture.pool
         if {*names} <= BUILT_IN or not is_known(*names):

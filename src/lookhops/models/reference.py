@@ -96,7 +96,7 @@ class Neighbours:
         return found
 
     def said(self, graph: int, most: int, name: str) -> list[str]:
-        """At most so many of one graph in words, as ``1-octene (-4.44; similarity 0.89)``.
+        """The first neighbours of one graph in words, as ``1-octene (-4.44; similarity 0.89)``.
 
         Where the model was trained on it, it is not named itself, which its ``name`` tells.
         """

@@ -62,7 +62,7 @@ def can_run_on(x: Tensor) -> bool:
 
 
 def blocks_over(count: int, block: int, warps: int = 4) -> tuple[tuple[int, ...], dict[str, int]]:
-    """The grid and the sizes of programs that each take a block of so many."""
+    """The grid and the sizes of programs that each take one block."""
     return (triton.cdiv(count, block),), {"BLOCK": block, "num_warps": warps}
 
 

@@ -48,7 +48,7 @@ def performance_section(model: ModelFolder) -> Section | None:
 
 
 def _target(model: ModelFolder, head: Head, n: str) -> tuple[str, list[Block]]:
-    """What is said of one target, its table and its charts."""
+    """The text, table and charts of one target."""
     tested = _tested(model, head, n)
     return head.task.results(tested), [tested_table(head, tested), *head.task.charts(tested)]
 

@@ -1,4 +1,4 @@
-"""The models that are served: one thread answers with each, and a changed folder is read anew."""
+"""The models that are served: one thread answers with each, and a changed folder is reloaded."""
 
 from __future__ import annotations
 

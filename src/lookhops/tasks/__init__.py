@@ -85,7 +85,7 @@ def task_of(
 
 
 def task_from_dict(values: Any, path: str = "task") -> Task:
-    """The task that :meth:`Task.to_dict` wrote, checked; ``path`` is said in errors."""
+    """The task that :meth:`Task.to_dict` wrote, checked; errors name the ``path``."""
     options = dict(read(Mapping[str, Any], values, path))
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in TASKS:

@@ -54,7 +54,7 @@ def confusion_chart(
     Args:
         counts: How many graphs, shape (classes, classes).
         names: Of the classes.
-        caption: What is said below.
+        caption: The text below.
         in_sets: How many graphs of each class have it in their conformal set.
     """
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)

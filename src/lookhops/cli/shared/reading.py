@@ -96,7 +96,7 @@ def _make_ready() -> None:
 
     That is its context, which PyTorch then takes, and a hash over Triton's library of half a
     gigabyte, which the names of compiled kernels begin with. Without a GPU nothing is done; what
-    fails here fails again, and is said, where it is needed.
+    fails here fails again, with its message, where it is needed.
     """
     try:
         driver = ctypes.CDLL("libcuda.so.1")

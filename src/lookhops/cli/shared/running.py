@@ -61,7 +61,7 @@ def epoch_display(
 ) -> Iterator[Callable[[Epoch], None]]:
     """A function that shows an epoch: in a bar on a terminal, else by a line now and then.
 
-    That a run is done is told in a line everywhere. The title goes before each line; ``fitting`` is
+    A line reports each finished run everywhere. The title goes before each line; ``fitting`` is
     what is fitted where there are no epochs.
     """
     title = f"{title}, " if title else ""

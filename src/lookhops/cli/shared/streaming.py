@@ -212,7 +212,7 @@ def _display() -> Iterator[Callable[[int, float | None], None]]:
 def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[RowFile]:
     """The file that answers go to; where it is interrupted, what was done is kept.
 
-    To ``resume`` is to go on with what the same (``made_by``) began: rows of the stream that were
+    ``resume`` continues what the same (``made_by``) began: rows of the stream that were
     answered before are passed over.
     """
     from lookhops.core.row_files import ROW_FILES
