@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, make_dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -16,9 +18,9 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol, options_of
 from lookhops.core.words import joined
-from lookhops.encoding.inputs import OwnTarget, Packer, own_targets
+from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.graphs import Graphs, Target
-from lookhops.graphs.targets import is_blank, pack_targets
+from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.learners import Learner, Network, fitted_of, learner_of, recommend
 from lookhops.learners.learner import mean_variance
 from lookhops.runs.record import calibration_of, conformal_scores
@@ -52,7 +54,8 @@ class GraphEstimator(BaseEstimator, _Options):
         self,
         packer: Packer,
         graphs: Graphs,
-        targets: Sequence[tuple[Target, Array]],
+        columns: Mapping[str, Array],
+        kinds: Mapping[str, str],
         by_class: bool = False,
     ) -> None:
         """Train on graphs.
@@ -60,20 +63,27 @@ class GraphEstimator(BaseEstimator, _Options):
         Args:
             packer: How the graphs were packed.
             graphs: The graphs.
-            targets: Class numbers, or numbers, NaN where blank; graphs without any are left out.
+            columns: The targets by name; graphs without any are left out.
+            kinds: As what each is read; one without a kind is any labels.
             by_class: Whether the graphs of each class of the first are held out in proportion.
         """
+        targets = []
+        self._labels: dict[str, Array | None] = {}
+        for name, column in columns.items():
+            target, values, self._labels[name] = _read(name, column, kinds.get(name))
+            targets.append((target, values))
         graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
-        values = np.stack([column for _, column in targets])
-        known = ~np.isnan(values).all(0)
-        codes = np.where(known, np.nan_to_num(values[0]) if by_class else 0, -1).astype(int)
+        first = targets[0][1]
+        is_labelled = ~np.isnan(np.stack([values for _, values in targets])).all(0)
+        if not by_class and (labelled := int(is_labelled.sum())) < 2:
+            raise LookHopsError(f"At least two graphs need a value (n_samples={labelled}).")
+        codes = np.where(is_labelled, np.nan_to_num(first) if by_class else 0, -1).astype(int)
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes, self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
         learner = self._learner(graphs, len(train_part))
         chosen = {one.name: getattr(self, one.name) for one in _TRAINING if hasattr(self, one.name)}
         protocol = Protocol((seed,), **chosen)
-        split = Split(train_part, val_part, val_part)
         encoding = learner.encoding(graphs)
         if packer.has_features and not learner.reads_whole:
             raise LookHopsError(
@@ -81,7 +91,8 @@ class GraphEstimator(BaseEstimator, _Options):
                 "out features."
             )
         task = task_of(graphs, protocol.class_weights, protocol.loss)
-        [run] = learner.train(graphs, protocol, task=task, splits=[split], device=self.device)
+        splits = [Split(train_part, val_part, val_part)]
+        [run] = learner.train(graphs, protocol, task=task, splits=splits, device=self.device)
         self._members = fitted_of(learner, task, encoding, run)
         self.models_ = [getattr(one, "network", one) for one in self._members]
         self.n_features_in_ = graphs.num_features
@@ -91,7 +102,6 @@ class GraphEstimator(BaseEstimator, _Options):
         self._scores = conformal_scores(run, task, validated, self.calibration_)
         self.history_ = run.history
         self.n_iter_ = len(run.history)
-        self._names = [target.name for target, _ in targets]
         self._packer, self._encoding, self._task, self._fitted = packer, encoding, task, learner
 
     def _learner(self, graphs: Graphs, training_graphs: int) -> Learner:
@@ -139,8 +149,36 @@ class GraphEstimator(BaseEstimator, _Options):
             expected = task.deviation(outputs, mean_variance(members, prepared.graphs, task))
             each = task.conformal_regions(answers[None], [self._scores], coverage, [expected])
         pairs = zip(task.heads, each, strict=True)
-        found = {head.name or self._names[0]: values for head, values in pairs}
-        return {name: found[name] for name in self._names}
+        found = {head.name or next(iter(self._labels)): values for head, values in pairs}
+        return {name: found[name] for name in self._labels}
+
+    def _likeliest(self, X: Any, features: Any = None) -> dict[str, Array]:
+        """The likeliest label, or the number, of each graph, by target."""
+        found = {}
+        for name, answers in self._answers(X, features).items():
+            labels = self._labels[name]
+            found[name] = answers[:, 0] if labels is None else labels[answers.argmax(1)]
+        return found
+
+    def _columns(self, X: Any, y: Any, count: int) -> dict[str, Array]:
+        """The targets by name: the columns of ``y``, by default those that the graphs carry."""
+        raise NotImplementedError
+
+    def _true(self, X: Any, y: Any, count: int) -> list[Array]:
+        """The targets to score with, in the order of those of ``fit``."""
+        return [*self._columns(X, y, count).values()]
+
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, features: Any = None
+    ) -> float:
+        """Accuracy of classes, R² of numbers, by default on the targets that the graphs carry.
+
+        Graphs without a label or a number are left out; of several targets it is the mean.
+        """
+        answers = self._likeliest(X, features)  # first: it says when nothing was fitted
+        true = self._true(X, y, len(next(iter(answers.values()))))
+        each = zip(self._labels.values(), true, answers.values(), strict=True)
+        return float(np.mean([_score(*target, sample_weight) for target in each]))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,27 +191,28 @@ class GraphEstimator(BaseEstimator, _Options):
 # -------------------------------------------------------------------- targets
 
 
-def columns_of(y: Any, count: int | None) -> list[Array]:
-    """A list, an array, a Series or a table as its columns, each of as many as there are graphs."""
+def columns_of(y: Any, count: int) -> dict[str, Array]:
+    """The columns of a list, an array, a Series or a table: ``y0``, ``y1``, ..."""
     table = np.asarray(y)
     if table.ndim > 2:
         raise LookHopsError(f"y has a column for each target, not the shape {table.shape}.")
     if table.ndim < 2 or table.shape[1] == 1:
         table = column_or_1d(table, warn=True)[:, None]
-    if count is not None and len(table) != count:
+    if len(table) != count:
         raise LookHopsError(f"There are {count} graphs but {len(table)} labels in y.")
-    return list(table.T)
+    return {f"y{number}": column for number, column in enumerate(table.T)}
 
 
 def own_columns(X: Any, wanted: str) -> dict[str, Array]:
-    """The ``classes`` or the ``numbers`` that graphs carry themselves, by the target's name."""
+    """The ``classes``, ``numbers`` or ``targets`` of any kind that graphs carry, by name."""
     targets = own_targets(X)
     if not targets:
         raise LookHopsError(f"requires y to be passed: the graphs carry no {wanted} themselves.")
+    estimator, kind, others = "", "", []
     if wanted == "classes":
         estimator, kind = "LookHopsRegressor", "numbers"
         others = [target for target in targets if target.kind not in ("auto", "classes")]
-    else:
+    elif wanted == "numbers":
         estimator, kind = "LookHopsClassifier", "classes"
         others = [target for target in targets if not target.are_numbers]
     if others:
@@ -182,40 +221,39 @@ def own_columns(X: Any, wanted: str) -> dict[str, Array]:
         if len(others) < len(targets):
             estimator, carried = "LookHopsMultitask", f"{kind} in {names}, beside {wanted}"
         raise LookHopsError(f"The graphs carry {carried}: use {estimator}, or pass {wanted} as y.")
-    return {target.name: as_objects(target) for target in targets}
+    return {target.name: pd.Series(target.cells, dtype=object).to_numpy() for target in targets}
 
 
-def as_objects(target: OwnTarget) -> Array:
-    """The values of a target as an array of whatever they are."""
-    column = np.empty(len(target.cells), dtype=object)
-    column[:] = target.cells
-    return column
-
-
-def classes_of(column: Array) -> tuple[Array, Array]:
-    """The labels of a column, sorted, and the position of each graph's; NaN where blank."""
-    known = np.array([not is_blank(value) for value in column.tolist()], dtype=bool)
-    values = np.asarray(column[known].tolist())
-    if not len(values):
+def _read(name: str, column: Array, kind: str | None) -> tuple[Target, Array, Array | None]:
+    """A target, its values (NaN where blank), and the labels of classes, sorted."""
+    if kind is not None:
+        target, values = read_target(name, column.tolist(), kind)
+        if not target.classes:
+            return target, values, None
+    has_label = np.array([not is_blank(value) for value in column.tolist()], dtype=bool)
+    labels = np.asarray(column[has_label].tolist())
+    if not len(labels):
         raise LookHopsError("No graph has a label (Found array with 0 sample(s)).")
-    classes, positions = np.unique(values, return_inverse=True)
+    classes, positions = np.unique(labels, return_inverse=True)
     codes = np.full(len(column), np.nan)
-    codes[known] = positions.reshape(-1)
-    return classes, codes
+    codes[has_label] = positions.reshape(-1)
+    return Target(name, tuple(map(str, classes))), codes, classes
 
 
-def score_of(score: Any, true: Array, answers: Array, sample_weight: Any) -> float:
-    """A score on the graphs that have the target."""
-    known = np.array([not is_blank(value) for value in true.tolist()], dtype=bool)
-    weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-    pair = (np.asarray(values[known].tolist()) for values in (true, answers))
-    return float(score(*pair, sample_weight=weight))
-
-
-def mean_score(score: Any, true: Sequence[Array], answers: Array, sample_weight: Any) -> float:
-    """The mean over targets of a score on the graphs that have them."""
-    each = zip(true, answers.reshape(len(answers), -1).T, strict=True)
-    return float(np.mean([score_of(score, *pair, sample_weight) for pair in each]))
+def _score(labels: Array | None, true: Array, answers: Array, sample_weight: Any) -> float:
+    """The accuracy, or R² where there are no labels, on the graphs that have the target."""
+    if labels is None:
+        true = read_target("y", true.tolist(), "numbers")[1]
+    has_value = np.array([not is_blank(value) for value in true.tolist()], dtype=bool)
+    weight = None if sample_weight is None else np.asarray(sample_weight)[has_value]
+    true, answers = (np.asarray(values[has_value].tolist()) for values in (true, answers))
+    if labels is None:
+        return float(r2_score(true, answers, sample_weight=weight))
+    if true.dtype.kind in "biuf" and answers.dtype.kind in "biuf":
+        # scikit-learn's accuracy takes no fractions for classes.
+        _, positions = np.unique(np.concatenate([true, answers]), return_inverse=True)
+        true, answers = np.split(positions, 2)
+    return float(accuracy_score(true, answers, sample_weight=weight))
 
 
 # -------------------------------------------------------------------- docstrings
