@@ -82,7 +82,7 @@ def test_a_file_in_parts_is_the_file_read_at_once(tmp_path, kind, size):
         path.write_text("\n".join(f"{smiles} {name}" for name, smiles, *_ in rows))
     with pytest.warns(UserWarning, match="1 of 1,100 molecules"):
         whole = load(path, SKIP)
-    stream = open_molecules(path, SKIP, Reading(), HERE)
+    stream = open_molecules(path, SKIP, HERE)
     parts = list(stream.parts(size))
     assert len(parts) == (3 if size == 1 else 2)  # chunks of 512 are not cut
     assert np.array_equal(
@@ -120,7 +120,7 @@ def test_what_cannot_be_read(tmp_path, text, said):
     path.write_bytes(text.encode("latin-1"))
 
     def read():
-        stream = open_molecules(path, SKIP, Reading(), HERE)
+        stream = open_molecules(path, SKIP, HERE)
         list(stream.parts(10))
         stream.remarks()
 

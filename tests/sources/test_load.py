@@ -109,18 +109,19 @@ def test_molecules(folder: Path):
 
 def test_what_an_earlier_reading_chose_is_taken_over_where_it_fits(folder: Path):
     before = Reading(label_column="toxic", smiles_column="drug", invalid="skip", task_size=5)
+    later = Reading().with_defaults_of(before)
     path = folder / "new.csv"
     path.write_text("drug,smiles,toxic\nC,CCO,no\nCC,CCO,yes\nC1C,CCO,yes\n")
     with pytest.warns(UserWarning, match="line 4"):
-        graphs = lookhops.load(path, remembered=before)
+        graphs = lookhops.load(path, later)
     assert graphs.columns["smiles"].tolist() == ["C", "CC"]
     assert graphs.class_names == ("no", "yes")
-    chosen = lookhops.load(path, smiles_column="smiles", remembered=before)
+    chosen = lookhops.load(path, later, smiles_column="smiles")
     assert chosen.columns["smiles"].tolist() == ["CCO"] * 3
     path.write_text("smiles\nCCO\n")
-    assert lookhops.load(path, remembered=before).y is None
-    assert lookhops.load("hops-1", size=7, remembered=before).class_names
-    assert len(lookhops.load("hops-1", remembered=before)) == 1000
+    assert lookhops.load(path, later).y is None
+    assert lookhops.load("hops-1", later, size=7).class_names
+    assert len(lookhops.load("hops-1", later)) == 1000
     assert Reading.from_dict(before.to_dict() | {"unknown": 1}) == before
 
 

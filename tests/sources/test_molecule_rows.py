@@ -71,7 +71,7 @@ def test_csv_options_choose_columns(tmp_path):
 def test_a_remembered_column_may_be_in_another_case(tmp_path):
     path = written(tmp_path, "set.csv", "Smiles String,Key,LOGS\nC,a,1\nN,b,2\n")
     before = Reading(smiles_column="smiles string", id_column="key", target="logS")
-    graphs = load(path, remembered=before)
+    graphs = load(path, Reading().with_defaults_of(before))
     assert graphs.columns["id"].tolist() == ["a", "b"]
     assert graphs.targets[0].name == "LOGS"
 

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.reading import AS_USUAL, Reading
+from lookhops.core.reading import Reading
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream, open_molecules
 from lookhops.sources.rdkit.parsing import Parsing
@@ -56,7 +56,7 @@ def test_a_file_that_breaks_off_is_refused_where_it_is_asked_for(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("smiles,x\n" + "C,1\n" * 600 + "N\n")
     with ParsingPool(Parsing(), 1) as pool:
-        rows = open_molecules(path, SKIP, AS_USUAL, pool)
+        rows = open_molecules(path, SKIP, pool)
         rows.begin()
         with pytest.raises(LookHopsError, match="line 602: 1 fields"):
             list(rows.parsed())

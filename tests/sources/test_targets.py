@@ -112,10 +112,10 @@ def test_a_column_that_is_not_learnt_may_hold_anything(table, tmp_path):
 
 
 def test_a_remembered_target_need_not_be_there(table, tmp_path):
-    asked = Reading(target="logS,active", task="active=numbers")
-    assert len(load(table, AS_USUAL, remembered=asked).targets) == 2
+    asked = AS_USUAL.with_defaults_of(Reading(target="logS,active", task="active=numbers"))
+    assert len(load(table, asked).targets) == 2
     without = written(tmp_path, "new.csv", "smiles,class\nC,a\nN,b\n")
-    assert load(without, AS_USUAL, remembered=asked).targets[0].name == "class"
+    assert load(without, asked).targets[0].name == "class"
 
 
 def test_what_was_taken_for_what_is_said(table, tasks):

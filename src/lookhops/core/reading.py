@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
@@ -80,31 +80,69 @@ class Reading:
     def __post_init__(self) -> None:
         check_fields(self)
 
+    @property
+    def defaults(self) -> Reading:
+        """What is read where nothing is chosen."""
+        return AS_USUAL
+
     def check(self, source: object, kind: str) -> None:
         """Refuse an option that was chosen for a source of a kind that knows nothing of it."""
         for each in fields(Reading):
-            of = each.metadata.get("of")
-            if of and kind not in of and getattr(self, each.name) != each.default:
+            of, usual = each.metadata.get("of"), (each.default, getattr(self.defaults, each.name))
+            if of and kind not in of and getattr(self, each.name) not in usual:
                 raise LookHopsError(
                     f"{each.name} is an option of {' and '.join(of)} alone, and {source} is none."
                 )
 
-    def or_remembered(self, earlier: Reading) -> Reading:
+    def with_defaults_of(self, earlier: Reading) -> Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
-        Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor what only concerns learning: targets, duplicates, what hop tasks are made of;
-        nor the features of whole graphs, which the model itself knows by name.
+        Names of columns and targets are not taken over: they are looked for before the usual ones,
+        and need not be there. Nor is what only concerns learning (how targets are learnt,
+        duplicates, what hop tasks are made of), nor the features of whole graphs, which the model
+        itself knows by name.
         """
-        taken = {
+        values = {each.name: getattr(self, each.name) for each in fields(Reading)}
+        values |= {
             each.name: getattr(earlier, each.name)
             for each in fields(Reading)
-            if getattr(self, each.name) == each.default
+            if values[each.name] == each.default
             and not each.name.endswith("_column")
             and each.name not in ("target", "task", "duplicates", "features")
             and each.metadata.get("of") != (HOP_TASKS,)
         }
-        return replace(self, **taken)
+        return LaterReading(**values, defaults=earlier)
+
+    def find(
+        self,
+        origin: object,
+        header: Iterable[str],
+        option: str,
+        usual: Sequence[str],
+        strict: bool = True,
+    ) -> str | None:
+        """The column that an option names, else the first with one of the usual names, else none.
+
+        Args:
+            origin: The table, for messages.
+            header: Names of its columns; an exact match comes before one in another case.
+            option: A field; what the :attr:`defaults` name is looked for before the usual names.
+            usual: Names in lower case, the likeliest first.
+            strict: Refuse a table without the column that the option names.
+        """
+        named = [column for column in header if column]
+        wanted, default = getattr(self, option), getattr(self.defaults, option)
+        if wanted is not None:
+            if found := called(wanted, named):
+                return found
+            if strict:
+                raise LookHopsError(
+                    f"{origin}: no column is called {wanted!r}; the columns are "
+                    f"{listed(named)}. Choose one of them for {option} "
+                    f"(--{option.replace('_', '-')})."
+                )
+        names = usual if default is None else (default, *usual)
+        return next((found for name in names if (found := called(name, named))), None)
 
     def to_dict(self) -> dict[str, Any]:
         """The options that are not the defaults, as JSON can hold them."""
@@ -130,51 +168,18 @@ def names_in(text: str | None) -> list[str]:
 AS_USUAL = Reading()
 
 
+@dataclass(frozen=True)
+class LaterReading(Reading):
+    """A reading that takes its defaults from an earlier one."""
+
+    defaults: Reading = AS_USUAL
+
+
 #: Usual names of the columns with the two ends of an edge.
 SOURCE_NAMES = ("source", "src", "from", "source_id", "from_id", "from_node", "sender", "u")
 TARGET_NAMES = ("target", "dst", "to", "target_id", "to_id", "to_node", "receiver", "v")
 #: The same of what is to be learnt.
 LABEL_NAMES = ("class", "label", "y", "target")
-
-
-@dataclass(frozen=True)
-class ColumnFinder:
-    """Finds the columns of one table.
-
-    Args:
-        origin: The table, for messages.
-        reading: A column that it names must be there.
-        remembered: A column that it names is looked for before those with usual names.
-    """
-
-    origin: object
-    reading: Reading = AS_USUAL
-    remembered: Reading = AS_USUAL
-
-    def find(
-        self, header: Iterable[str], option: str, usual: Sequence[str], strict: bool = True
-    ) -> str | None:
-        """The column that an option names, else the first with one of the usual names, else none.
-
-        Args:
-            header: Names of the columns; an exact match comes before one in another case.
-            option: A field of :class:`Reading`.
-            usual: Names in lower case, the likeliest first.
-            strict: Refuse a table without the column that ``reading`` names.
-        """
-        named = [column for column in header if column]
-        wanted, before = getattr(self.reading, option), getattr(self.remembered, option)
-        if wanted is not None:
-            if found := called(wanted, named):
-                return found
-            if strict:
-                raise LookHopsError(
-                    f"{self.origin}: no column is called {wanted!r}; the columns are "
-                    f"{listed(named)}. Choose one of them for {option} "
-                    f"(--{option.replace('_', '-')})."
-                )
-        names = usual if before is None else (before, *usual)
-        return next((found for name in names if (found := called(name, named))), None)
 
 
 def called(name: str, names: Iterable[str]) -> str | None:

@@ -386,7 +386,6 @@ class Graphs:
         graphs: Any = None,
         *,
         reading: Reading = AS_USUAL,
-        remembered: Reading = AS_USUAL,
         name: str = "graphs",
         **options: Any,
     ) -> Graphs:
@@ -405,7 +404,6 @@ class Graphs:
                 of it, for ``columns``. Without it, a column ``class``, ``label`` or ``y`` of the
                 other tables that is the same in all rows of a graph is what is to be learnt.
             reading: Which columns are what, and whether edges are directed.
-            remembered: How an earlier set was read: its columns are looked for first.
             name: What to call the set.
             options: Fields of ``reading`` to choose by their names: ``graph_column="case"``.
         """
@@ -417,7 +415,6 @@ class Graphs:
             None if nodes is None else as_table(nodes, "nodes"),
             None if graphs is None else as_table(graphs, "graphs"),
             replace(reading, **options),
-            remembered,
         )
         fields, label, place = packed(given)
         if label is not None and not all(map(is_blank, fields["columns"][label])):

@@ -19,7 +19,6 @@ from lookhops.core.reading import (
     SOURCE_NAMES,
     TABLES,
     TARGET_NAMES,
-    ColumnFinder,
     Reading,
     listed,
     names_in,
@@ -119,21 +118,18 @@ class Tables:
         nodes: A row a node: its id, and its features.
         graphs: A row a graph: its id, what is to be learnt of it, and whatever else is known.
         reading: What the columns are, where they have no usual names; and how they are read.
-        remembered: How an earlier set was read: its columns are looked for before the usual ones.
     """
 
     edges: Table
     nodes: Table | None = None
     graphs: Table | None = None
     reading: Reading = AS_USUAL
-    remembered: Reading = AS_USUAL
 
     def find(self, table: Table | None, option: str, usual: Sequence[str]) -> str | None:
         """The column of a table for which there is an option, or none."""
         if table is None:
             return None
-        finder = ColumnFinder(table.origin, self.reading, self.remembered)
-        return finder.find(table.names, option, usual, strict=False)
+        return self.reading.find(table.origin, table.names, option, usual, strict=False)
 
     def id_columns(self) -> dict[str, dict[str, str | None]]:
         """Of each table its columns of ids, by option; none where there is no such column."""

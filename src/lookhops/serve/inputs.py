@@ -97,16 +97,16 @@ def read_smiles(
         if len(cells) != len(smiles):
             raise LookHopsError(f"There are {len(smiles)} SMILES but {len(cells)} of {name!r}.")
     with notes() as said:
-        reading = AS_USUAL.or_remembered(_remembered(predictor))
         rows = SmilesList(smiles, ids, features)
-        found = MoleculeStream(rows, pool, "molecules", reading).read_all()
+        stream = MoleculeStream(rows, pool, "molecules", _reading(predictor))
+        found = stream.read_all(need_targets=False)
         return Asked(predictor, found, predictor.read(found.graphs), said)
 
 
 def read_file(pool: ParsingPool, predictor: Predictor, path: Path) -> Asked:
     """The graphs of a file, or of a folder of tables, read as the command reads them."""
     with notes() as said, without_folder(path.parent):
-        found = read_source(path, AS_USUAL, _remembered(predictor), pool, need_targets=False)
+        found = read_source(path, _reading(predictor), pool, need_targets=False)
         if not len(found.graphs):
             raise LookHopsError(f"{path}: there are no graphs.")
         asked = Asked(predictor, found, predictor.read(found.graphs), said)
@@ -140,8 +140,8 @@ def without_folder(folder: Path) -> Iterator[None]:
         raise
 
 
-def _remembered(predictor: Predictor) -> Reading:
-    return replace(predictor.checkpoint.reading, invalid="skip")
+def _reading(predictor: Predictor) -> Reading:
+    return AS_USUAL.with_defaults_of(replace(predictor.checkpoint.reading, invalid="skip"))
 
 
 # -------------------------------------------------------------------- threads

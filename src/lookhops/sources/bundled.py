@@ -30,7 +30,7 @@ from random import Random
 from typing import Any
 
 from lookhops.core.files import write_text
-from lookhops.core.reading import AS_USUAL, Reading
+from lookhops.core.reading import Reading
 from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target, target_columns
@@ -56,7 +56,7 @@ def load_solubility(descriptors: str = "fast") -> Graphs:
     file = resources.files("lookhops.sources") / "solubility.csv"
     with resources.as_file(file) as path, parsing_pool(0) as pool:
         reading = Reading(descriptors=descriptors)
-        graphs = open_molecules(path, reading, AS_USUAL, pool).read_all().graphs
+        graphs = open_molecules(path, reading, pool).read_all().graphs
     [(target, values)] = target_columns(graphs.y, graphs.targets)
     ordered = read_target("class", target_cells(target, values), classes=SOLUBILITY_CLASSES)
     return graphs.changed(**pack_targets([ordered]))

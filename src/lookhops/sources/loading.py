@@ -37,7 +37,6 @@ def load(
     source: Graphs | Path | str,
     reading: Reading = AS_USUAL,
     *,
-    remembered: Reading = AS_USUAL,
     data_dir: Path | str | None = None,
     cache: bool = True,
     size: int | None = None,
@@ -60,8 +59,8 @@ def load(
             folder with ``edges.csv``, ``nodes.csv`` and ``graphs.csv``, or ``.jsonl`` in node-link
             form); or ``Graphs``, which come back as they are. Tables are ``.csv``, ``.tsv``, either
             with ``.gz``, and ``.parquet``.
-        reading: How to read it.
-        remembered: How an earlier source was read: taken over where ``reading`` chooses nothing.
+        reading: How to read it; :meth:`Reading.with_defaults_of` takes over how an earlier source
+            was read.
         data_dir: Folder of TU archives, ``NAME.zip`` or ``NAME/``; by default the environment's
             ``LOOKHOPS_DATA``, else the user's cache folder. What it lacks is downloaded to it.
         cache: Whether to keep a packed copy of a TU set in the user's cache folder and to use the
@@ -83,7 +82,7 @@ def load(
     reading = replace(reading, **options)
     with parsing_pool(processes) as pool:
         stream = read_source(
-            source, reading, remembered, pool, data_dir, cache=cache, need_targets=need_targets
+            source, reading, pool, data_dir, cache=cache, need_targets=need_targets
         )
         return stream.graphs
 
@@ -91,7 +90,6 @@ def load(
 def open_stream(
     source: Path | str,
     reading: Reading,
-    remembered: Reading,
     pool: ParsingPool,
     data_dir: Path | str | None = None,
 ) -> Stream:
@@ -99,16 +97,15 @@ def open_stream(
 
     Targets that cannot be read stay columns. Arguments are those of :func:`load`.
     """
-    kind, place = kind_of_source(source, reading, remembered, data_dir)
+    kind, place = kind_of_source(source, reading, data_dir)
     if kind == MOLECULES and come_in_parts(place, reading):
-        return open_molecules(place, reading.or_remembered(remembered), remembered, pool)
-    return read_source(source, reading, remembered, pool, data_dir, need_targets=False)
+        return open_molecules(place, reading, pool)
+    return read_source(source, reading, pool, data_dir, need_targets=False)
 
 
 def read_source(
     source: Path | str,
     reading: Reading,
-    remembered: Reading,
     pool: ParsingPool,
     data_dir: Path | str | None = None,
     *,
@@ -116,10 +113,9 @@ def read_source(
     need_targets: bool = True,
 ) -> GraphStream:
     """The graphs of a source, all of them, and what its rows say; arguments as for :func:`load`."""
-    kind, place = kind_of_source(source, reading, remembered, data_dir)
-    chosen = reading.or_remembered(remembered)
+    kind, place = kind_of_source(source, reading, data_dir)
     if kind == MOLECULES:
-        return open_molecules(place, chosen, remembered, pool).read_all(need_targets)
+        return open_molecules(place, reading, pool).read_all(need_targets)
     if kind == TABLES:
         from lookhops.sources.tables import read_tables  # pandas takes a while to import
 
@@ -127,26 +123,21 @@ def read_source(
         if place.is_dir():
             files = {what: table_in(place, what) for what in ("edges", "nodes", "graphs")}
             files["name"] = place.resolve().name
-        graphs = read_tables(
-            **files, reading=chosen, remembered=remembered, need_targets=need_targets
-        )
+        graphs = read_tables(**files, reading=reading, need_targets=need_targets)
     else:
         graphs = _read(kind, place, reading, cache)
-        graphs = choose_columns(graphs, reading, remembered, Offer(needed=need_targets))
+        graphs = choose_columns(graphs, reading, Offer(needed=need_targets))
     return GraphStream(merge(graphs) if reading.duplicates == "merge" else graphs)
 
 
 def kind_of_source(
-    source: Path | str,
-    reading: Reading = AS_USUAL,
-    remembered: Reading = AS_USUAL,
-    data_dir: Path | str | None = None,
+    source: Path | str, reading: Reading = AS_USUAL, data_dir: Path | str | None = None
 ) -> tuple[str, Path]:
     """What kind of source it is, and where it is; arguments as for :func:`load`."""
     try:
         kind, place = _resolve(source, data_folder(data_dir))
         if kind == "table":
-            kind = kind_of_table(place, reading, remembered)
+            kind = kind_of_table(place, reading)
     except (OSError, RuntimeError) as error:  # a name too long, a home folder that does not exist
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)

@@ -14,7 +14,6 @@ from lookhops.core.reading import (
     SOURCE_NAMES,
     TABLES,
     TARGET_NAMES,
-    ColumnFinder,
     Reading,
     listed,
 )
@@ -49,21 +48,20 @@ def come_in_parts(path: Path, reading: Reading) -> bool:
     return unpacked_suffix(path) != ".sdf" and reading.duplicates != "merge"
 
 
-def kind_of_rows(path: Path, reading: Reading, remembered: Reading) -> str | None:
+def kind_of_rows(path: Path, reading: Reading) -> str | None:
     """What a file holds whose rows are read one by one; none where it is no such file."""
     if suffix_of(path) in TABLE_SUFFIXES:
-        return kind_of_table(path, reading, remembered)
+        return kind_of_table(path, reading)
     return MOLECULES if suffix_of(path) in SUFFIXES else None
 
 
-def kind_of_table(path: Path, reading: Reading, remembered: Reading) -> str:
+def kind_of_table(path: Path, reading: Reading) -> str:
     """Whether a table holds molecules or the edges of graphs, by the names of its columns."""
     head = open_table(path).head
-    finder = ColumnFinder(path, reading, remembered)
     ends = {"source_column": SOURCE_NAMES, "target_column": TARGET_NAMES}
-    has_ends = all(finder.find(head, *names, strict=False) for names in ends.items())
+    has_ends = all(reading.find(path, head, *names, strict=False) for names in ends.items())
     chosen = any(getattr(reading, name) for name in (*ends, "graph_column"))
-    if reading.smiles_column or finder.find(head, "smiles_column", SMILES_NAMES):
+    if reading.smiles_column or reading.find(path, head, "smiles_column", SMILES_NAMES):
         return TABLES if chosen else MOLECULES
     if has_ends or chosen:
         return TABLES

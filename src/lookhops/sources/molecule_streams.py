@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.reading import AS_USUAL, LABEL_NAMES, ColumnFinder, Reading, called, listed
+from lookhops.core.reading import AS_USUAL, LABEL_NAMES, Reading, called, listed
 from lookhops.core.tables import cell_text
 from lookhops.core.words import agreeing, counted
 from lookhops.sources.molecule_rows import SMILES_NAMES, open_rows
@@ -53,7 +53,6 @@ class MoleculeStream(Stream):
         pool: Parses molecules.
         name: What to call the graphs.
         reading: The columns, and what to do with molecules.
-        remembered: Where ``reading`` names no column, these are looked for before the usual ones.
     """
 
     def __init__(
@@ -62,13 +61,12 @@ class MoleculeStream(Stream):
         pool: ParsingPool,
         name: str,
         reading: Reading = AS_USUAL,
-        remembered: Reading = AS_USUAL,
     ) -> None:
-        self.source, self.pool, self.reading, self.remembered = source, pool, reading, remembered
-        self.finder, head = ColumnFinder(source.origin, reading, remembered), source.head
+        self.source, self.pool, self.reading = source, pool, reading
+        head = source.head
         found = (
-            None if source.structures else self.finder.find(head, "smiles_column", SMILES_NAMES),
-            self.finder.find(head, "id_column", () if source.named else ID_NAMES),
+            None if source.structures else self._find("smiles_column", SMILES_NAMES),
+            self._find("id_column", () if source.named else ID_NAMES),
         )
         self._structure, self._id = (None if one is None else head.index(one) for one in found)
         #: Columns that the file lacks: they come first, and rows are written with them.
@@ -80,6 +78,9 @@ class MoleculeStream(Stream):
         self.total, self.lost, self.places = 0, 0, list[str]()
 
     # ---------------------------------------------------------------- rows
+
+    def _find(self, option: str, usual: Sequence[str], strict: bool = True) -> str | None:
+        return self.reading.find(self.source.origin, self.source.head, option, usual, strict)
 
     def structure(self, row: Row) -> str:
         """SMILES or mol block of a row."""
@@ -167,10 +168,10 @@ class MoleculeStream(Stream):
         head = self.source.head
         if not head:  # SMILES alone
             return None
-        wanted = self.reading.target or self.remembered.target
+        wanted = self.reading.target or self.reading.defaults.target
         found = None if wanted is None else called(wanted, head)
         if found is None and self.reading.target is None:
-            return self.finder.find(head, "label_column", LABEL_NAMES)
+            return self._find("label_column", LABEL_NAMES)
         if found is None and "," not in str(wanted):  # several are not compared
             raise LookHopsError(
                 f"{self.source.origin}: no column is called {wanted!r}; the columns are "
@@ -211,12 +212,12 @@ class MoleculeStream(Stream):
         self.pool.how = Parsing.of(self.reading, self.source.mol_blocks)
         parsed = self.pool.parse(list(map(self.structure, rows)))
         head, kept = self.source.head, parsed.rows.tolist()
-        label = self.finder.find(head, "label_column", LABEL_NAMES)
+        label = self._find("label_column", LABEL_NAMES)
         used = {head[at] for at in (self._structure, self._id) if at is not None} - {label}
         names = (name for name in head if name and name not in used)
         graphs = self._pack(rows, parsed, names, as_column, tell=True)
         offer = Offer(label, lambda number: self.place(rows[kept[number]]), need_targets)
-        graphs = choose_columns(graphs, self.reading, self.remembered, offer)
+        graphs = choose_columns(graphs, self.reading, offer)
         if self.reading.duplicates == "merge":
             graphs = merge(graphs)
         return GraphStream(graphs, self, self.cells(rows, parsed))
@@ -307,9 +308,7 @@ class MoleculeStream(Stream):
 # -------------------------------------------------------------------- files
 
 
-def open_molecules(
-    path: Path, reading: Reading, remembered: Reading, pool: ParsingPool
-) -> MoleculeStream:
+def open_molecules(path: Path, reading: Reading, pool: ParsingPool) -> MoleculeStream:
     """The molecules of a file, to be read in parts or at once; arguments as for the stream."""
     kind = unpacked_suffix(path)
     if kind == ".sdf" and reading.smiles_column:
@@ -320,4 +319,4 @@ def open_molecules(
         raise LookHopsError(
             f"{path}: a .smi file has no named columns; use a .csv file to name them."
         )
-    return MoleculeStream(open_rows(path), pool, stem_of(path), reading, remembered)
+    return MoleculeStream(open_rows(path), pool, stem_of(path), reading)

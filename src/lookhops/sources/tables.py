@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.reading import AS_USUAL, ColumnFinder, Reading, names_in
+from lookhops.core.reading import AS_USUAL, Reading, names_in
 from lookhops.core.schema import AtLeast, read
 from lookhops.graphs import Graphs
 from lookhops.graphs.from_tables import packed
@@ -60,7 +60,6 @@ def read_tables(
     graphs: Path | str | None = None,
     reading: Reading = AS_USUAL,
     *,
-    remembered: Reading = AS_USUAL,
     name: str | None = None,
     need_targets: bool = True,
 ) -> Graphs:
@@ -72,32 +71,29 @@ def read_tables(
         nodes: A table of nodes.
         graphs: A table of graphs.
         reading: What the columns are, and how they are read.
-        remembered: How an earlier set was read: its columns are looked for first.
         name: What to call the set; by default as the file of edges.
         need_targets: Whether a target that cannot be read is an error; else it stays a column.
     """
     path = Path(edges)
     if unpacked_suffix(path) == NODE_LINK:
-        tables = read_node_link(path, reading, remembered)
+        tables = read_node_link(path, reading)
     else:
         files = {"edges": path, "nodes": nodes, "graphs": graphs}
         given: dict[str, Any] = {
-            what: read_table(Path(file), what, reading, remembered)
+            what: read_table(Path(file), what, reading)
             for what, file in files.items()
             if file is not None
         }
-        tables = Tables(**given, reading=reading, remembered=remembered)
+        tables = Tables(**given, reading=reading)
     fields, label, place = packed(tables)
     found = Graphs.from_edges(**fields, name=name or stem_of(path))
-    return choose_columns(found, reading, remembered, Offer(label, place, need_targets))
+    return choose_columns(found, reading, Offer(label, place, need_targets))
 
 
 # -------------------------------------------------------------------- one table
 
 
-def read_table(
-    path: Path, what: str, reading: Reading = AS_USUAL, remembered: Reading = AS_USUAL
-) -> Table:
+def read_table(path: Path, what: str, reading: Reading = AS_USUAL) -> Table:
     """Read a table of ``edges``, ``nodes`` or ``graphs``: all rows at once, column by column.
 
     Columns of ids stay as they are written: 007 is not 7.
@@ -110,8 +106,8 @@ def read_table(
             # Without what pandas noted for itself, which may be damaged.
             frame = rows.file.read().replace_schema_metadata().to_pandas()
         return Table(str(path), frame)
-    finder = ColumnFinder(path, reading, remembered)
-    found = (finder.find(rows.head, *names, strict=False) for names in ID_NAMES[what].items())
+    options = ID_NAMES[what].items()
+    found = (reading.find(path, rows.head, *names, strict=False) for names in options)
     ids = [name for name in found if name]
     frame = _frame(rows, ids)
     if rows.commas:
@@ -170,7 +166,7 @@ def _with_points(frame: pd.DataFrame, path: Path, kept: Set[str]) -> pd.DataFram
 # -------------------------------------------------------------------- node-link form
 
 
-def read_node_link(path: Path, reading: Reading, remembered: Reading) -> Tables:
+def read_node_link(path: Path, reading: Reading) -> Tables:
     """The graphs of a file as three tables."""
     graphs, nodes, edges = [], [], []
     directions: dict[bool, int] = {}
@@ -202,7 +198,6 @@ def read_node_link(path: Path, reading: Reading, remembered: Reading) -> Tables:
         nodes=_table(path, "node", nodes, names),
         graphs=_table(path, "", graphs, names),
         reading=reading,
-        remembered=remembered,
     )
 
 

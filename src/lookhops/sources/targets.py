@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.reading import AS_USUAL, Reading, called, listed
+from lookhops.core.reading import Reading, called, listed
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs, Target
 from lookhops.graphs.columns import ALL, only_features
@@ -44,21 +44,18 @@ class Offer:
     needed: bool = True
 
 
-def choose_columns(
-    graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL, offer: Offer | None = None
-) -> Graphs:
+def choose_columns(graphs: Graphs, reading: Reading, offer: Offer | None = None) -> Graphs:
     """The graphs with the targets and the features of whole graphs that are asked for.
 
     Args:
         graphs: Graphs with targets, or with columns that can be.
         reading: Names the targets, with commas between, and says what they are; by default they are
-            those that the source had. Names the features.
-        remembered: Where ``reading`` names no target, its targets are taken if all of them are
-            there. A model knows the names of its features itself: none is remembered.
+            those of its ``defaults`` if all of them are there, else those that the source had.
+            Names the features.
         offer: What the source says of targets.
     """
     offer = offer or Offer()
-    names, kinds = _wanted_targets(graphs, reading, remembered, offer)
+    names, kinds = _wanted_targets(graphs, reading, offer)
     if names is not None:
         graphs = _with_targets(graphs, names, kinds, offer)
     if reading.features is None:
@@ -69,16 +66,16 @@ def choose_columns(
 
 
 def _wanted_targets(
-    graphs: Graphs, reading: Reading, remembered: Reading, offer: Offer
+    graphs: Graphs, reading: Reading, offer: Offer
 ) -> tuple[list[str] | None, dict[str, str]]:
     """The names of the targets, none where they stay as they are, and what each is."""
     kinds = parse_task(reading.task)
     if reading.target is not None:
         return _names(reading.target, graphs), kinds
-    if remembered.target is not None:
-        names = _names(remembered.target, graphs)
+    if reading.defaults.target is not None:
+        names = _names(reading.defaults.target, graphs)
         if all(_found(graphs, name) is not None for name in names):
-            return names, parse_task(remembered.task)
+            return names, parse_task(reading.defaults.task)
     if offer.label is not None:
         blank = all(map(is_blank, graphs.columns[offer.label]))  # nothing is known, or yet
         return None if blank else [offer.label], kinds

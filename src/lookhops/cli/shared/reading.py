@@ -154,12 +154,12 @@ class GraphReader(graph_reading.Reading):
     def load(
         self,
         source: str,
-        remembered: graph_reading.Reading = graph_reading.AS_USUAL,
+        earlier: graph_reading.Reading = graph_reading.AS_USUAL,
         need_targets: bool = True,
     ) -> Graphs:
         """The graphs of a source, with warnings as plain lines on stderr.
 
-        ``remembered`` is how the graphs of a model were read: taken over where nothing was chosen.
+        ``earlier`` is how the graphs of a model were read: taken over where nothing was chosen.
         """
         from lookhops.sources.loading import load as load_graphs
 
@@ -168,8 +168,7 @@ class GraphReader(graph_reading.Reading):
         with warnings_as_lines():
             return load_graphs(
                 source,
-                self,
-                remembered=remembered,
+                self.with_defaults_of(earlier),
                 data_dir=self.data_dir,
                 processes=None,
                 need_targets=need_targets,
@@ -182,28 +181,28 @@ class GraphReader(graph_reading.Reading):
         return graphs
 
     def load_input(
-        self, source: str, remembered: graph_reading.Reading, need_targets: bool = False
+        self, source: str, earlier: graph_reading.Reading, need_targets: bool = False
     ) -> Graphs:
         """The graphs of a source, or of SMILES on standard input, for a model to answer.
 
         Rows that give no graph are left out with their reason, unless an error is asked for.
         Arguments are those of :meth:`load`; who does not compare needs no targets.
         """
-        remembered = replace(remembered, invalid="skip")
+        earlier = replace(earlier, invalid="skip")
         if source != "-":
-            return self.load(source, remembered, need_targets)
+            return self.load(source, earlier, need_targets)
         from lookhops.sources.rdkit.workers import parsing_pool
 
         with warnings_as_lines(), parsing_pool(0) as pool:
-            return self.from_stdin(remembered, pool).read_all(need_targets).graphs
+            return self.from_stdin(earlier, pool).read_all(need_targets).graphs
 
-    def from_stdin(self, remembered: graph_reading.Reading, pool: ParsingPool) -> MoleculeStream:
+    def from_stdin(self, earlier: graph_reading.Reading, pool: ParsingPool) -> MoleculeStream:
         """The molecules of standard input, read as those of a model were."""
         from lookhops.sources.molecule_rows import SmilesLines
         from lookhops.sources.molecule_streams import MoleculeStream
 
         rows = SmilesLines(stdin_lines(), STDIN)
-        return MoleculeStream(rows, pool, STDIN, self.or_remembered(remembered))
+        return MoleculeStream(rows, pool, STDIN, self.with_defaults_of(earlier))
 
     def tell_targets(self, graphs: Graphs, inferred: bool) -> None:
         """Say what targets were taken for, unless they are classes that the source knows itself."""

@@ -99,12 +99,11 @@ def _begun(
 
     path = Path(source).expanduser()
     with suppress(Exception):
-        remembered = Reading.from_dict(read_json(model / "config.json")["reading"])
-        remembered = replace(remembered, invalid="skip")
-        molecules = kind_of_rows(path, reading, remembered) == MOLECULES
-        if molecules and come_in_parts(path, reading):
-            reading.check(source, MOLECULES)
-            stream = open_molecules(path, reading.or_remembered(remembered), remembered, pool)
+        earlier = Reading.from_dict(read_json(model / "config.json")["reading"])
+        later = reading.with_defaults_of(replace(earlier, invalid="skip"))
+        if kind_of_rows(path, later) == MOLECULES and come_in_parts(path, later):
+            later.check(source, MOLECULES)
+            stream = open_molecules(path, later, pool)
             stream.begin()
             return stream
     return None
@@ -121,12 +120,12 @@ def _open_stream(
     from lookhops.sources.graph_streams import GraphStream
     from lookhops.sources.loading import open_stream
 
-    remembered = replace(predictor.checkpoint.reading, invalid="skip")
+    earlier = replace(predictor.checkpoint.reading, invalid="skip")
     if source == "-":
-        return reading.from_stdin(remembered, pool)
+        return reading.from_stdin(earlier, pool)
     if not source.strip():
         raise LookHopsError("Name the graphs: a file, a folder or a data set.")
-    stream = open_stream(source, reading, remembered, pool, reading.data_dir)
+    stream = open_stream(source, reading.with_defaults_of(earlier), pool, reading.data_dir)
     if isinstance(stream, GraphStream):
         stream.graphs = predictor.read(stream.graphs)
     return stream
