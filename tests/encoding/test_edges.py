@@ -46,12 +46,12 @@ def test_the_weight_is_no_feature():
     lengths = torch.tensor([0.5, 1.5, 2.5])[order]
     street = torch.tensor([1.0, 0.0, 1.0])[order]
     expected = torch.stack((lengths, 1 - street, street), 1)
-    assert torch.equal(encoding.encode_edges(GRAPHS), expected)
+    assert torch.equal(encoding.edges.encode(GRAPHS.edges), expected)
     some = torch.tensor([2, 0])
-    assert torch.equal(encoding.encode_edges(GRAPHS, some), expected[some])
-    assert torch.equal(encoding.edge_weight(GRAPHS, some), GRAPHS.edges.numbers[some, 0])
+    assert torch.equal(encoding.edges.encode(GRAPHS.edges, some), expected[some])
+    assert torch.equal(encoding.edges.weights(GRAPHS.edges, some), GRAPHS.edges.numbers[some, 0])
     bare = GRAPHS.without_edge_features()
-    assert Encoding.fit(bare).edge_weight(bare) is None
+    assert Encoding.fit(bare).edges.weights(bare.edges) is None
     assert Encoding.fit(GRAPHS, edges=False).sizes == Encoding.fit(bare).sizes
     assert bare.num_edge_features == 0
 
@@ -61,7 +61,7 @@ def test_kinds_that_were_not_seen_are_told_as_none():
     other = roads([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ["track", "lane", "track"])
     with pytest.warns(UserWarning, match=r"2 edges.*'kind'"):
         read = encoding.read(other)
-    found = encoding.encode_edges(read)
+    found = encoding.edges.encode(read.edges)
     assert found.shape == (3, 3)
     assert sorted(found[:, 1:].sum(1).tolist()) == [0.0, 0.0, 1.0]
 
@@ -103,11 +103,11 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
     preprocessing = Preprocessing.fit(
         PreparedGraphs.of(graphs, architecture, encoding), architecture
     )
-    told = encoding.encode_edges(graphs, scale=preprocessing.scales.edges)
+    told = encoding.edges.encode(graphs.edges, scale=preprocessing.scales.edges)
     order = graphs.edges.numbers[:, 0].long() - 1  # edges stand by their targets
     torch.testing.assert_close(told[:, 0], torch.tensor([-1.0, 0.0, 1.0])[order])
     assert torch.equal(told[:, 1], torch.tensor([0.0, 1.0, 0.0])[order])
-    assert torch.equal(told[:, 2:], Encoding.fit(GRAPHS).encode_edges(GRAPHS)[:, 1:])
+    assert torch.equal(told[:, 2:], Encoding.fit(GRAPHS).edges.encode(GRAPHS.edges)[:, 1:])
     assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
     with pytest.warns(ReadOtherwise, match=r"roads: 1 edge.*'length'"):
         Encoding.fit(GRAPHS).read(graphs)

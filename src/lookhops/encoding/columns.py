@@ -12,7 +12,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import called
 from lookhops.core.words import counted
 from lookhops.encoding.scale import Scale
-from lookhops.graphs.features import Features, Names, compact, feature_columns
+from lookhops.graphs.features import Column, Features, Names, compact, feature_columns
 from lookhops.graphs.indexing import take
 from lookhops.ops.one_hot import one_hot
 
@@ -91,7 +91,7 @@ class Columns(Names):
 
     def with_not_seen(self, labels: Collection[str]) -> Columns:
         """The same with :data:`NOT_SEEN` as one more value of these labels."""
-        pairs = zip(self.labels, self.values, strict=True)
+        pairs = self.values_of.items()
         values = ((*known, NOT_SEEN) if label in labels else known for label, known in pairs)
         return replace(self, values=tuple(values))
 
@@ -150,7 +150,10 @@ class Columns(Names):
         return torch.cat((encoded, *blank), 1) if blank else encoded
 
     def weights(
-        self, features: Features, index: Tensor | None, dtype: torch.dtype
+        self,
+        features: Features,
+        index: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> Tensor | None:
         """The weights of edges, shape (m), or none; arguments as for :meth:`encode`."""
         if self.weight is None or features.numbers is None:
@@ -183,12 +186,6 @@ class Found:
     missing: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
     not_seen: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def fill(self, columns: Columns, numbers: Tensor | None, codes: Sequence[Tensor]) -> Found:
-        """Set the features, with one value more for labels that have an unknown one."""
-        labels = compact(torch.stack([*codes], 1)) if codes else None
-        self.features = columns.with_not_seen(self.not_seen).holding(numbers, labels)
-        return self
 
     def missing_in_words(self, owner: str) -> list[str]:
         """What is missing, and what the graphs have in its place."""
@@ -235,21 +232,21 @@ def by_name(columns: Columns, features: Features, where: str) -> Found:
     given = Columns.of(features).called_as(columns)
     if given.are_those_of(columns):
         return Found(columns.holding(features.numbers, features.labels))
-    found = Found()
-    numbers: dict[str, Tensor] = {}
-    expanded = _expanded(columns, given)
-    if features.labels is not None:
-        for label, names in expanded.items():
-            codes = features.labels[:, given.labels.index(label)]
-            numbers |= {name: (codes == code).float() for code, name in enumerate(names)}
-    if features.numbers is not None:
-        numbers |= zip(given.numbers, features.numbers.unbind(1), strict=True)
+    found, labels = Found(), []
+    here = dict(zip(given.features, features.split(), strict=True))
+    expanded = {
+        label: names for label, names in given.one_hot.items() if set(names) & set(columns.numbers)
+    }
+    numbers = {
+        name: (here[label].data == code).float()
+        for label, names in expanded.items()
+        for code, name in enumerate(names)
+    }
+    numbers |= {name: here[name].data for name in given.numbers}
     found.missing = [name for name in columns.numbers if name not in numbers]
-    labels = []
-    for name, known in zip(columns.labels, columns.values, strict=True):
-        names = [f"{name} {value}" for value in known]
+    for name, names in columns.one_hot.items():
         if name in given.labels:
-            codes, unknown = _renumbered(known, given, name, features)
+            codes, unknown = _renumbered(here[name], columns.values_of[name])
         elif features.numbers is not None and set(names) <= set(given.numbers):
             block = features.numbers[:, [given.numbers.index(one) for one in names]]
             codes, unknown = one_hot_codes(block, name, where)
@@ -261,32 +258,23 @@ def by_name(columns: Columns, features: Features, where: str) -> Found:
             found.not_seen[name] = unknown
     used = {*columns.columns, *columns.labels, *expanded}
     found.extra = [name for name in given.features if name not in used]
-    if found.missing:
-        return found
-    rows = [numbers[name] for name in columns.numbers]
-    return found.fill(columns, torch.stack(rows, 1) if rows else None, labels)
+    if not found.missing:
+        rows = [numbers[name] for name in columns.numbers]
+        encoded = columns.with_not_seen(found.not_seen)
+        found.features = encoded.holding(
+            torch.stack(rows, 1) if rows else None,
+            compact(torch.stack(labels, 1)) if labels else None,
+        )
+    return found
 
 
-def _expanded(columns: Columns, given: Columns) -> dict[str, list[str]]:
-    """Labels here that are numbers to the model: lists of them that are all one-hot here."""
-    names = {
-        label: [f"{label} {value}" for value in values]
-        for label, values in zip(given.labels, given.values, strict=True)
-    }
-    return {label: each for label, each in names.items() if set(each) & set(columns.numbers)}
-
-
-def _renumbered(
-    known: Sequence[str], given: Columns, name: str, features: Features
-) -> tuple[Tensor, dict[str, int]]:
+def _renumbered(label: Column, known: Sequence[str]) -> tuple[Tensor, dict[str, int]]:
     """A label in the model's numbers, and how many have which value that it does not know."""
-    assert features.labels is not None
-    j = given.labels.index(name)
-    codes, number = features.labels[:, j].long(), {value: i for i, value in enumerate(known)}
-    counts = codes.bincount(minlength=len(given.values[j])).tolist()
-    pairs = zip(given.values[j], counts, strict=True)
-    unknown = {value: count for value, count in pairs if count and value not in number}
-    table = [number.get(value, len(known)) for value in given.values[j]]
+    codes, values = label.data.long(), label.values or ()
+    number = {value: i for i, value in enumerate(known)}
+    counts = zip(values, codes.bincount(minlength=len(values)).tolist(), strict=True)
+    unknown = {value: count for value, count in counts if count and value not in number}
+    table = [number.get(value, len(known)) for value in values]
     return torch.tensor(table, device=codes.device)[codes], unknown
 
 
@@ -309,14 +297,7 @@ def by_position(columns: Columns, features: Features, where: str, trained_on: st
     if len(given.numbers) == len(columns.numbers) and given.sizes == columns.sizes:
         return Found(columns.holding(features.numbers, features.labels))
     x = feature_columns(features.numbers, features.labels, given.sizes)
-    first, *blocks = x.split([len(columns.numbers), *columns.sizes], 1)
-    found, labels = Found(), []
-    for label, block in zip(columns.labels, blocks, strict=True):
-        codes, unknown = one_hot_codes(block, label, where)
-        labels.append(codes)
-        if unknown:
-            found.not_seen[label] = unknown
-    return found.fill(columns, first, labels)
+    return by_name(columns, Features(x, columns.columns), where)
 
 
 def one_hot_codes(block: Tensor, label: str, where: str) -> tuple[Tensor, dict[str, int]]:

@@ -18,7 +18,7 @@ from lookhops.encoding.columns import Columns, Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.columns import completed
-from lookhops.neighbourhoods.totals import DEGREES
+from lookhops.neighbourhoods.totals import DEGREES, graph_totals
 from lookhops.sources.rdkit.descriptors import is_descriptor
 
 #: Names of a number of edges that is their weight: it multiplies them, and is no feature.
@@ -110,7 +110,7 @@ class Encoding:
 
     @property
     def num_totals(self) -> int:
-        """Width of :func:`~lookhops.neighbourhoods.graph_totals` of graphs in these columns."""
+        """Width of :meth:`totals`."""
         edges = self.edges or Columns()
         labels = DEGREES + sum(self.nodes.sizes) + sum(edges.sizes)
         return 2 + 2 * labels + len(self.nodes.numbers) + len(edges.numbers)
@@ -159,11 +159,11 @@ class Encoding:
 
     def check_weights(self, graphs: Graphs) -> None:
         """Refuse weights of edges that are below zero or blank."""
-        weight = None if self.edges is None else self.edge_weight(graphs, dtype=torch.float64)
+        columns = self.edges or Columns()
+        weight = columns.weights(graphs.edges, dtype=torch.float64)
         if weight is None or bool((weight >= 0).all()):
             return
-        assert self.edges is not None
-        name, edge = self.edges.weight, int((~(weight >= 0)).nonzero()[0])
+        name, edge = columns.weight, int((~(weight >= 0)).nonzero()[0])
         graph, wrong = int(graphs.batch[graphs.target[edge]]), float(weight[edge])
         called = graphs.columns["id"][graph] if "id" in graphs.columns else graph
         raise LookHopsError(
@@ -187,29 +187,15 @@ class Encoding:
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
         return self.nodes.encode(graphs.nodes, node, dtype, scale)
 
-    def encode_edges(
-        self,
-        graphs: Graphs,
-        edge: Tensor | None = None,
-        dtype: torch.dtype = torch.float32,
-        scale: Scale | None = None,
-    ) -> Tensor:
-        """The columns of edges, shape (m, f); arguments as for :meth:`encode_nodes`."""
-        assert self.edges is not None
-        return self.edges.encode(graphs.edges, edge, dtype, scale)
+    def totals(self, graphs: Graphs) -> Tensor:
+        """The :func:`~lookhops.neighbourhoods.graph_totals` of graphs in these columns."""
+        return graph_totals(graphs, self.nodes.sizes, self.edges.sizes if self.edges else None)
 
     def encode_whole(self, graphs: Graphs) -> Tensor | None:
         """The columns of whole graphs, float64, shape (g, c), NaN where blank; or none."""
         if self.whole is None:
             return None
         return self.whole.encode(graphs.whole, dtype=torch.float64)
-
-    def edge_weight(
-        self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32
-    ) -> Tensor | None:
-        """The weights of edges, shape (m), or none where they have none."""
-        assert self.edges is not None
-        return self.edges.weights(graphs.edges, edge, dtype)
 
     # ---------------------------------------------------------------- storing
 

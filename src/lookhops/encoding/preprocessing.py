@@ -16,7 +16,6 @@ from lookhops.encoding.encoding import Encoding
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import Bins, SparseRows, Vocabulary, identities, unary_codes
-from lookhops.neighbourhoods.totals import graph_totals
 
 #: Standardised totals are cut off here: a graph far from all that was seen is no outlier then.
 LIMIT = 4.0
@@ -48,8 +47,7 @@ class PreparedGraphs:
         if architecture.edges == "use":
             encoding.check_weights(graphs)
         if architecture.totals:
-            edge_sizes = None if encoding.edges is None else encoding.edges.sizes
-            totals = graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
+            totals = encoding.totals(graphs)
             if (columns := encoding.encode_whole(graphs)) is not None:
                 totals = torch.cat((totals, columns), 1)
         return cls(graphs, architecture.fingerprint, totals)

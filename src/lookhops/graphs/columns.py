@@ -12,7 +12,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import AS_USUAL, Reading, called, listed
-from lookhops.graphs.features import BLANK, Features, Names, beside
+from lookhops.graphs.features import BLANK, Column, Features, Names
 from lookhops.graphs.targets import PLAINLY, are_dates, as_number, is_blank, meant_as_number
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def with_features(
                 f"{graphs.name}: no model can read {why}; leave it out of features (--features)."
             )
         warnings.warn(f"{graphs.name}: no features, as no model can read {why}.", stacklevel=2)
-    return graphs.changed(whole=beside(graphs.whole, found.packed()))
+    return graphs.changed(whole=graphs.whole.beside(found.packed()))
 
 
 def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:
@@ -151,40 +151,35 @@ def completed(graphs: Graphs, wanted: Names) -> Features:
     A number is read as a number and a label as a label, whatever the values look like here, so that
     one row is read as all others are. What neither features nor columns have stays missing.
     """
-    given, values = graphs.whole, dict(zip(wanted.labels, wanted.values, strict=True))
+    given, values = graphs.whole, wanted.values_of
     sides = given.decoded(), graphs.columns
-    numbers: dict[str, Tensor] = {}
-    labels: dict[str, tuple[Tensor, tuple[str, ...]]] = {}
+    columns: list[Column] = []
     replaced = []
     for name in wanted.features:
         if called(name, given.label_names if name in values else given.number_names) is not None:
             continue
-        found = [(one, side[one]) for side in sides if (one := called(name, side)) is not None]
-        if not found:
-            continue
-        (called_here, cells), *_ = found
-        replaced.append(called_here)
-        if name in values:
-            labels[name] = _as_labels(cells, values[name])
-        else:
-            numbers[name] = _as_numbers(graphs, name, cells)
+        for side in sides:
+            if (name_here := called(name, side)) is not None:
+                replaced.append(name_here)
+                if name in values:
+                    columns.append(_as_labels(name, side[name_here], values[name]))
+                else:
+                    columns.append(Column(name, _as_numbers(graphs, name, side[name_here])))
+                break
     if not replaced:
         return given
-    more = Features.of(numbers, labels).packed().map(lambda tensor: tensor.to(graphs.device))
-    return beside(given.without(replaced), more)
+    more = Features.of(columns).packed().map(lambda tensor: tensor.to(graphs.device))
+    return given.without(replaced).beside(more)
 
 
 def in_columns(features: Features, names: Names) -> Features:
     """Features that have all of these names, in their order and with their values."""
-    numbers, labels = features.numbers, []
-    if numbers is not None:
-        numbers = numbers[:, [features.number_names.index(name) for name in names.numbers]]
-    for name, values in zip(names.labels, names.values, strict=True):
-        assert features.labels is not None
-        place = features.label_names.index(name)
-        codes = [values.index(value) for value in features.label_values[place]]
-        labels.append(torch.tensor(codes)[features.labels[:, place].long()])
-    return names.holding(numbers, torch.stack(labels, 1) if labels else None).packed()
+    here = {one.name: one for one in features.split()}
+    columns = [here[name] for name in names.numbers]
+    for name, values in names.values_of.items():
+        codes = torch.tensor([values.index(value) for value in here[name].values or ()])
+        columns.append(Column(name, codes[here[name].data.long()], values))
+    return Features.of(columns).packed()
 
 
 def _as_numbers(graphs: Graphs, name: str, cells: np.ndarray) -> Tensor:
@@ -217,8 +212,8 @@ def _refused(graphs: Graphs, name: str, row: int, cell: Any, why: str) -> LookHo
     )
 
 
-def _as_labels(cells: np.ndarray, values: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
-    """Cells as the place of each among the values that there are, shape (g), and these values."""
+def _as_labels(name: str, cells: np.ndarray, values: Sequence[str]) -> Column:
+    """Cells as labels, written as the values are."""
     numeric = all(as_number(value) is not None for value in values if value != BLANK)
     yes_or_no = set(values) & {*_YES_OR_NO}
     words = {number: word for word, number in _YES_OR_NO.items()}
@@ -236,4 +231,4 @@ def _as_labels(cells: np.ndarray, values: Sequence[str]) -> tuple[Tensor, tuple[
 
     places: dict[str, int] = {}
     codes = [places.setdefault(text(cell), len(places)) for cell in cells.tolist()]
-    return torch.tensor(codes, dtype=torch.long), tuple(places)
+    return Column(name, torch.tensor(codes, dtype=torch.long), tuple(places))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,6 +18,14 @@ from lookhops.core.errors import LookHopsError
 BLANK = "(blank)"
 #: The fields of ``Graphs`` that are features: what has a row each there.
 OWNERS = ("nodes", "edges", "whole")
+
+
+class Column(NamedTuple):
+    """One feature of all rows: numbers, or labels that stand for one of ``values`` each."""
+
+    name: str
+    data: Tensor
+    values: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,8 +50,18 @@ class Names:
     @property
     def columns(self) -> tuple[str, ...]:
         """Numbers, then labels with each value: ``age``, ``role old``, ``role new``."""
-        labels = zip(self.labels, self.values, strict=True)
-        return *self.numbers, *(f"{name} {value}" for name, values in labels for value in values)
+        return *self.numbers, *(name for names in self.one_hot.values() for name in names)
+
+    @property
+    def values_of(self) -> dict[str, tuple[str, ...]]:
+        """The values of each label by its name."""
+        return dict(zip(self.labels, self.values, strict=True))
+
+    @property
+    def one_hot(self) -> dict[str, list[str]]:
+        """The names of each label's one-hot columns."""
+        pairs = self.values_of.items()
+        return {name: [f"{name} {value}" for value in values] for name, values in pairs}
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -73,10 +91,9 @@ class Names:
 
     def with_values_of(self, other: Names) -> Names:
         """The same, with the values that labels have in others after their own."""
-        others = dict(zip(other.labels, other.values, strict=True))
-        pairs = zip(self.labels, self.values, strict=True)
-        values = (tuple(dict.fromkeys((*mine, *others.get(name, ())))) for name, mine in pairs)
-        return replace(self, values=tuple(values))
+        others = other.values_of
+        both = ((*mine, *others.get(name, ())) for name, mine in self.values_of.items())
+        return replace(self, values=tuple(tuple(dict.fromkeys(values)) for values in both))
 
     def holding(self, numbers: Tensor | None, labels: Tensor | None) -> Features:
         """Features with these names."""
@@ -125,16 +142,17 @@ class Features:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of(
-        cls, numbers: Mapping[str, Tensor], labels: Mapping[str, tuple[Tensor, Sequence[str]]]
-    ) -> Features:
-        """Features from each number, and from each label and what it stands for, by name."""
+    def of(cls, columns: Iterable[Column]) -> Features:
+        """Features from their columns, the numbers first."""
+        columns = list(columns)
+        numbers = [one for one in columns if one.values is None]
+        labels = [one for one in columns if one.values is not None]
         return cls(
-            torch.stack(list(numbers.values()), 1) if numbers else None,
-            tuple(numbers),
-            torch.stack([codes for codes, _ in labels.values()], 1) if labels else None,
-            tuple(labels),
-            tuple(tuple(values) for _, values in labels.values()),
+            torch.stack([one.data for one in numbers], 1) if numbers else None,
+            tuple(one.name for one in numbers),
+            torch.stack([one.data for one in labels], 1) if labels else None,
+            tuple(one.name for one in labels),
+            tuple(one.values or () for one in labels),
         )
 
     @classmethod
@@ -176,15 +194,21 @@ class Features:
         given = {"numbers": self.numbers, "labels": self.labels}
         return {name: tensor for name, tensor in given.items() if tensor is not None}
 
+    def split(self) -> list[Column]:
+        """The columns one by one, numbers first."""
+        found: list[Column] = []
+        if self.numbers is not None:
+            found += map(Column, self.number_names, self.numbers.unbind(1))
+        if self.labels is not None:
+            found += map(Column, self.label_names, self.labels.unbind(1), self.label_values)
+        return found
+
     def decoded(self) -> dict[str, np.ndarray]:
         """Each feature by its name: numbers, and the texts that labels stand for."""
-        found: dict[str, np.ndarray] = {}
-        if self.numbers is not None:
-            found |= zip(self.number_names, self.numbers.cpu().numpy().T, strict=True)
-        if self.labels is not None:
-            values_of_labels = (np.array(values, dtype=object) for values in self.label_values)
-            texts = map(operator.getitem, values_of_labels, self.labels.cpu().numpy().T)
-            found |= zip(self.label_names, texts, strict=True)
+        found = {}
+        for name, data, values in self.split():
+            cells = data.cpu().numpy()
+            found[name] = cells if values is None else np.array(values, dtype=object)[cells]
         return found
 
     def columns(self, dtype: torch.dtype | None = None) -> Tensor | None:
@@ -210,15 +234,11 @@ class Features:
 
     def without(self, names: Collection[str]) -> Features:
         """The features but those of these names."""
-        numbers = [i for i, name in enumerate(self.number_names) if name not in names]
-        labels = [i for i, name in enumerate(self.label_names) if name not in names]
-        return Features(
-            None if self.numbers is None else self.numbers[:, numbers],
-            tuple(self.number_names[i] for i in numbers),
-            None if self.labels is None else self.labels[:, labels],
-            tuple(self.label_names[i] for i in labels),
-            tuple(self.label_values[i] for i in labels),
-        )
+        return Features.of(one for one in self.split() if one.name not in names)
+
+    def beside(self, other: Features) -> Features:
+        """These features, then others of the same rows."""
+        return Features.of([*self.split(), *other.split()])
 
     def packed(self) -> Features:
         """As ``Graphs`` keep features: float32, unless given as wider floats; compact labels."""
@@ -252,21 +272,6 @@ def join_features(parts: Sequence[Features]) -> Features:
     """The rows of the first, then those of the second, ...; all have the same columns."""
     each = [part.tensors for part in parts]
     return parts[0].with_tensors({name: torch.cat([one[name] for one in each]) for name in each[0]})
-
-
-def beside(first: Features, second: Features) -> Features:
-    """The features of the first, then those of the second, of the same rows."""
-    tensors: dict[str, Tensor | None] = {}
-    for kind in ("numbers", "labels"):
-        given = [one.tensors[kind] for one in (first, second) if kind in one.tensors]
-        tensors[kind] = torch.cat(given, 1) if given else None
-    return Features(
-        tensors["numbers"],
-        (*first.number_names, *second.number_names),
-        tensors["labels"],
-        (*first.label_names, *second.label_names),
-        (*first.label_values, *second.label_values),
-    )
 
 
 def feature_columns(

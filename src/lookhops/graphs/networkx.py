@@ -14,6 +14,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.graphs.choosing import by_source
 from lookhops.graphs.features import (
     BLANK,
+    Column,
     Features,
     are_one_hot,
     default_names,
@@ -92,10 +93,7 @@ def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] |
     """The features of nodes, edges or graphs: numbers, and text as labels."""
     if names is None:
         names = list(dict.fromkeys(name for _, data in places for name in data))
-    numbers: list[np.ndarray] = []
-    number_names: list[Any] = []
-    labels: dict[Any, Sequence[int]] = {}
-    label_values: list[Sequence[str]] = []
+    columns: list[Column] = []
     for name in names if places else ():
         _require(owner, name, places)
         values = [data[name] for _, data in places]
@@ -107,24 +105,17 @@ def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] |
         elif all(isinstance(value, str) for value in values):
             texts = sorted(set(values))
         if texts is not None:
-            labels[name] = _codes(name, values, places, texts)
-            label_values.append(texts)
+            codes = torch.tensor(_codes(name, values, places, texts))
+            columns.append(Column(str(name), codes, tuple(texts)))
             continue
-        rows = _numbers(name, values, places)
+        rows = torch.from_numpy(_numbers(name, values, places)).float()
         size = rows.shape[1]
-        if size > 1 and are_one_hot(torch.from_numpy(rows).float()):
-            labels[name] = rows.argmax(1).tolist()
-            label_values += default_values([size])
-            continue
-        numbers.append(rows)
-        number_names += [name] if size == 1 else default_names(name, size)
-    return Features(
-        torch.from_numpy(np.concatenate(numbers, 1)).float() if numbers else None,
-        tuple(map(str, number_names)),
-        torch.tensor(list(labels.values())).t() if labels else None,
-        tuple(map(str, labels)),
-        tuple(map(tuple, label_values)),
-    )
+        if size > 1 and are_one_hot(rows):
+            columns.append(Column(str(name), rows.argmax(1), default_values([size])[0]))
+        else:
+            titles = [str(name)] if size == 1 else default_names(name, size)
+            columns += map(Column, titles, rows.unbind(1))
+    return Features.of(columns)
 
 
 def _require(owner: str, name: str, places: _Places) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs.choosing import by_source
-from lookhops.graphs.features import Features, beside
+from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.networkx import features_of
 from lookhops.graphs.targets import columns_of_rows, pack_targets, read_target
@@ -49,7 +49,7 @@ def edges_of(
     if edge_weight is not None:
         numbers = edge_features.numbers
         weight = edge_weight.float() if numbers is None else edge_weight.to(numbers)
-        edge_features = beside(edge_features, Features(weight, ("edge_weight",)))
+        edge_features = edge_features.beside(Features(weight, ("edge_weight",)))
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
     return {
         "source": source,
@@ -57,7 +57,7 @@ def edges_of(
         "nodes_per_graph": nodes,
         "nodes": Features.from_columns(x),
         "edges": edge_features,
-        "whole": beside(Features(u), named),
+        "whole": Features(u).beside(named),
         **fields,
     }
 

@@ -23,7 +23,7 @@ from lookhops.core.reading import (
     listed,
     names_in,
 )
-from lookhops.graphs.features import BLANK, Features
+from lookhops.graphs.features import BLANK, Column, Features
 from lookhops.graphs.targets import PLAINLY, are_dates, meant_as_number
 
 #: A column of whole numbers with at most this number of values is one of categories.
@@ -230,8 +230,7 @@ def read_features(
 
     Columns that cannot be features are returned with the reason of each.
     """
-    numbers: dict[str, torch.Tensor] = {}
-    labels: dict[str, tuple[torch.Tensor, tuple[str, ...]]] = {}
+    found: list[Column] = []
     left_out: dict[str, str] = {}
     columns = list(columns)
     decimals = [name for name in columns if holds_decimals(table.frame[name])]
@@ -240,14 +239,14 @@ def read_features(
         table = replace(table, frame=table.frame.assign(**plain))
     for name in columns:
         if _is_number(table.frame[name], name, reading):
-            numbers[name] = _tensor(_numbers(table, name), rows, np.float32)
+            found.append(Column(name, _tensor(_numbers(table, name), rows, np.float32)))
             continue
         try:
             codes, values = _categories(table, name, chosen=name in names_in(reading.categories))
-            labels[name] = _tensor(codes, rows, np.int32), values
+            found.append(Column(name, _tensor(codes, rows, np.int32), values))
         except _NoCategories as reason:
             left_out[name] = str(reason)
-    return Features.of(numbers, labels), left_out
+    return Features.of(found), left_out
 
 
 def _is_number(column: pd.Series, name: str, reading: Reading) -> bool:

@@ -36,7 +36,6 @@ from lookhops.learners.scorers import (
     side_by_side,
     training_rows,
 )
-from lookhops.neighbourhoods import graph_totals
 from lookhops.sources.rdkit.descriptors import FAST
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
@@ -277,16 +276,11 @@ class Baseline(RowLearner):
     candidates = staticmethod(_linear_and_boosting)
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        totals: Array = _totals(graphs, encoding).cpu().numpy()
+        totals: Array = encoding.totals(graphs).cpu().numpy()
         return totals
 
     def width(self, encoding: Encoding) -> int:
         return encoding.num_totals
-
-
-def _totals(graphs: Graphs, encoding: Encoding) -> Tensor:
-    edge_sizes = None if encoding.edges is None else encoding.edges.sizes
-    return graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
 
 
 class DescriptorLearner(RowLearner):
@@ -303,7 +297,7 @@ class DescriptorLearner(RowLearner):
         columns = encoding.encode_whole(graphs)
         parts = [] if columns is None else [columns.double()]
         if self._reads_totals(encoding):
-            parts.insert(0, _totals(graphs, encoding))
+            parts.insert(0, encoding.totals(graphs))
         # Rounded to single precision, in which scikit-learn's forests read them.
         largest = torch.finfo(torch.float32).max
         rows: Array = torch.cat(parts, 1).clamp(-largest, largest).float().double().cpu().numpy()

@@ -55,12 +55,12 @@ class MemberInputs:
         """Some of the graphs as the layers see them, without features of whole graphs."""
         dtype = next(model.parameters()).dtype
         of_edges: dict[str, Any] = {}
-        if model.uses_edges:
-            of_edges["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
-        if model.edge_channels:
-            of_edges["edge_attr"] = self.encoding.encode_edges(
-                graphs, dtype=dtype, scale=self.scales.edges
-            )
+        columns = self.encoding.edges
+        if model.uses_edges and columns is not None:
+            of_edges["edge_weight"] = columns.weights(graphs.edges, dtype=dtype)
+            if model.edge_channels:
+                encoded = columns.encode(graphs.edges, dtype=dtype, scale=self.scales.edges)
+                of_edges["edge_attr"] = encoded
         x = self.encoding.encode_nodes(graphs, dtype=dtype, scale=self.scales.nodes)
         return model.batch(graphs, x, **of_edges)
 
@@ -225,8 +225,8 @@ class Gatherer:
         members, size = index.shape
         made = lay_out(index, self.tables, capacity.nodes, capacity.edges)
         weight = None
-        if self.uses_edges:
-            weight = self.encoding.edge_weight(self.graphs, made.edge, dtype)
+        if self.uses_edges and self.encoding.edges is not None:
+            weight = self.encoding.edges.weights(self.graphs.edges, made.edge, dtype)
         symmetric = self.undirected if weight is None else self.symmetric
         x = self.encoding.encode_nodes(self.graphs, made.node, dtype, scales.nodes)
         edges = None
@@ -259,7 +259,8 @@ class Gatherer:
         first = pattern.row_ptr[:: capacity.nodes][:members].long()  # edge of each member
         slot = torch.arange(size, device=old.device)
         edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
-        columns = self.encoding.encode_edges(self.graphs, old[edge].flatten(), dtype, scale)
+        assert self.encoding.edges is not None
+        columns = self.encoding.edges.encode(self.graphs.edges, old[edge].flatten(), dtype, scale)
         member = pattern.row.long() // capacity.nodes
         position = torch.arange(old.numel(), device=old.device) - first[member]
         position = member * size + position.clamp(max=size - 1)

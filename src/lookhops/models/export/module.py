@@ -17,7 +17,6 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
 from lookhops.models.folder import Checkpoint
-from lookhops.neighbourhoods.totals import graph_totals
 from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency
 from lookhops.ops.batch import WholeInputs
@@ -179,7 +178,7 @@ class ExportedModel(nn.Module):
         """As ``PreparedGraphs.of``, without the checks that read values."""
         encoding, totals = self.checkpoint.encoding, None
         if self.checkpoint.architecture.totals:
-            totals = graph_totals(graphs, encoding.nodes.sizes, self.inputs.edges.sizes)
+            totals = encoding.totals(graphs)
             if (columns := encoding.encode_whole(graphs)) is not None:
                 totals = torch.cat((totals, columns), 1)
         return PreparedGraphs(graphs, self.checkpoint.architecture.fingerprint, totals)
@@ -210,11 +209,12 @@ class ExportedModel(nn.Module):
         encoding = self.checkpoint.encoding
         scales, dtype = self.checkpoint.preprocessing(seed).scales, next(network.parameters()).dtype
         pattern = Pattern(graphs.row_ptr, graphs.source, row=graphs.target)
-        weight = encoding.edge_weight(graphs, dtype=dtype) if network.uses_edges else None
-        edges = None
-        if network.edge_channels:
-            columns = encoding.encode_edges(graphs, dtype=dtype, scale=scales.edges)
-            edges = EdgeInputs(columns, symmetric=True)
+        weight = edges = None
+        if network.uses_edges and encoding.edges is not None:
+            weight = encoding.edges.weights(graphs.edges, dtype=dtype)
+            if network.edge_channels:
+                columns = encoding.edges.encode(graphs.edges, dtype=dtype, scale=scales.edges)
+                edges = EdgeInputs(columns, symmetric=True)
         return GraphBatch(
             encoding.encode_nodes(graphs, dtype=dtype, scale=scales.nodes),
             Adjacency(pattern, weight, symmetric=True),  # nobody asks for a gradient
