@@ -75,6 +75,7 @@ def make_folder(folder: Path, graphs: Graphs, seeds: int, epochs: int) -> None:
     config["predictions_sha256"] = hashlib.sha256(content).hexdigest()
     config["best_epoch"] = dict.fromkeys(config["epochs"], epochs - 20)
     config["epochs"] = dict.fromkeys(config["epochs"], epochs)
+    del config["config_sha256"]
     (folder / "config.json").write_text(json.dumps(config))
 
 

@@ -371,6 +371,23 @@ def test_every_target_has_its_own_table_and_charts(several_folder):
     assert "missed logS by" in next(b.lead for b in results.blocks[1:] if isinstance(b, Subheading))
 
 
+def test_the_main_metric_is_one_key_figure(tmp_path):
+    graphs = load("solubility", target="value")[:60]
+    train_into(tmp_path, graphs, "mean", Protocol((11, 22)))
+    tiles = {tile.label: tile for tile in report_on(tmp_path).tiles}
+    assert list(tiles) == ["test MAE", "RMSE", "graphs", "model"]
+    assert tiles["test MAE"].note.startswith("mean of 2 seeds; 95%: ")
+    assert tiles["RMSE"].note.startswith("95%: ")
+
+
+def test_parts_of_tests_may_differ_in_size(molecules, tmp_path):
+    train_into(tmp_path, molecules[:32], "baseline", Protocol((0, 1, 2), folds=3))
+    model = read_folder(tmp_path)
+    answers = model.answers(model.task.heads[0])
+    assert sorted(len(answers.of_seed(seed)) for seed in model.seeds) == [10, 11, 11]
+    assert sorted(answers.graph) == list(range(32))
+
+
 def test_figures_of_numbers_are_plotlys(several_folder):
     for chart in charts(report_on(several_folder)):
         go.Figure(chart.figure)

@@ -6,7 +6,7 @@ import pytest
 
 from lookhops.core.words import NONE
 from lookhops.report.page import Chart, Folded, render
-from lookhops.report.sections.training import best_table, tuning_section, tuning_tile
+from lookhops.report.sections.training import best_table, tuning_section
 from lookhops.runs.tune.tuning import SearchRecord, Tried, Tuning
 
 FIRST = Tried("recommended", {"k": 2}, (0.7, 0.8), 0.75, 50, 2.0)
@@ -56,7 +56,7 @@ def test_what_is_listed_can_be_compared(tuning):
 
 
 def test_the_tile(tuning):
-    tile = tuning_tile(tuning)
+    [tile] = tuning_section(tuning).tiles
     assert tile.value == "+4.7 points"
     assert tile.note.startswith("95% interval ")
 
@@ -68,7 +68,7 @@ def test_equal_gains_have_no_interval(tuning):
     gain, *_ = charts(tuning_section(same))
     assert "error_x" not in gain.figure["data"][1]
     assert gain.numbers.rows[-1] == ("mean", f"+5.0 ({NONE})")
-    assert tuning_tile(same).note.startswith("the same on every split, p")
+    assert tuning_section(same).tiles[0].note.startswith("the same on every split, p")
 
 
 def test_numbers_and_a_single_split(tuning):
@@ -83,7 +83,7 @@ def test_numbers_and_a_single_split(tuning):
     section = tuning_section(one)
     assert len(charts(section)) == 1  # neither a gain with an interval nor an importance
     assert "one split says nothing about a gain" in section.lead
-    assert tuning_tile(one).value == "+0.022"
+    assert section.tiles[0].value == "+0.022"
     errors = [Tried("recommended", {}, (value,), value, 1, 1.0) for value in (0.5, 0.6, 0.4)]
     search = SearchRecord(11, tuple(errors), 2)
     [history] = charts(tuning_section(replace(one, searches=(search,))))

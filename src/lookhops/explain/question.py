@@ -198,7 +198,7 @@ class Together:
         """
         seeds = []
         for seed, fitted in members.items():
-            t = float(head.calibration(calibration(seed)).get("temperature", 1.0))
+            t = float(head.values(calibration(seed)).get("temperature", 1.0))
             each = [[one for one in member.parts(target) if one[0] > 0] for member in fitted]
             alone = len(each) == 1 and len(each[0]) == 1  # then its scores can be calibrated
             share = 1 / (len(members) * len(fitted))

@@ -133,7 +133,7 @@ class Predictor:
                 head.name,
                 mean[:, head.channels],
                 networks[:, :, head.channels],
-                [head.calibration(calibration) for _, calibration in alone],
+                [head.values(calibration) for _, calibration in alone],
                 regions[number] if regions else None,
             )
             for number, head in enumerate(checkpoint.task.heads)

@@ -12,32 +12,30 @@ from lookhops.core.files import current
 from lookhops.core.schema import read
 from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
-from lookhops.models.config import CONFIG, learner_in, run_records
+from lookhops.models.config import CONFIG, run_records
 from lookhops.report.evaluation import performance_section
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
 from lookhops.report.page import Lines, Report, Section, Tile
 from lookhops.report.runs import grouped, read_store, runs_report
-from lookhops.report.sections.comparison import comparison_section, lead_tiles
-from lookhops.report.sections.data import (
-    data_section,
-    information_section,
-    information_summary,
-    information_tile,
-)
+from lookhops.report.sections.comparison import comparison_section
+from lookhops.report.sections.data import data_section, information_section, information_summary
 from lookhops.report.sections.explanations import explanation_sections
 from lookhops.report.sections.reproduce import (
     commands_of,
     model_reproduce_section,
     reproduce_section,
 )
-from lookhops.report.sections.training import training_section, tuning_section, tuning_tile
+from lookhops.report.sections.training import training_section, tuning_section
 from lookhops.runs.plan import RunKey
 from lookhops.runs.results import CellResult, Results
+from lookhops.tasks import Metric
 from lookhops.training import Protocol
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"
 SPACE = "\N{NO-BREAK SPACE}"
+#: More classes than this are not named in the summary.
+SHOWN_CLASSES = 5
 
 
 def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Report:
@@ -76,8 +74,7 @@ def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Re
 
 def _report_on_folder(path: Path, graphs: Graphs | None, again: Lines) -> Report:
     if current(path / CONFIG).exists():
-        model = replace(read_folder(path), information=read_information(path))
-        return model_report(model, graphs, again)
+        return model_report(read_folder(path), graphs, again)
     if inner := model_folders(path):
         information = read_information(path)
         models = [replace(read_folder(one), information=information) for one in inner]
@@ -91,20 +88,16 @@ def _report_on_folder(path: Path, graphs: Graphs | None, again: Lines) -> Report
     )
 
 
-# -------------------------------------------------------------------- what was measured
-
-
 def look_report(
     found: Mapping[str, Any], counts: Mapping[str, Any] | None, again: Lines = ()
 ) -> Report:
     """The report of ``lookhops look``."""
-    totals = [Tile(what, f"{found[what]:,}") for what in ("graphs", "nodes")]
     sections = [data_section(found["name"], counts)] if counts else []
     sections.append(information_section(found))
+    tiles = [*sections[-1].tiles, *(Tile(n, f"{found[n]:,}") for n in ("graphs", "nodes"))]
     if again:
         lead = "The same graphs give the same numbers, on every machine."
         sections.append(reproduce_section(lead, again))
-    tiles = [information_tile(found), *totals]
     return Report(f"{found['name']}: which k?", information_summary(found), tiles, sections)
 
 
@@ -113,13 +106,13 @@ def look_report(
 
 def model_report(model: ModelFolder, graphs: Graphs | None = None, again: Lines = ()) -> Report:
     """The report on one model's folder."""
-    title = f"{model.config['data']['name']}: {learner_in(model.config).title}"
-    main = model.task.main
+    main, classes = model.task.main, model.task.class_names
     score = f", test {main.title} {model.score(main)}" if model.score(main) else ""
-    names = f" ({joined(model.class_names)})" if 0 < len(model.class_names) <= 5 else ""
-    summary = f"{counted(len(model.seeds), 'model')}{score}, on {_data(model)}{names}."
+    names = f" ({joined(classes)})" if 0 < len(classes) <= SHOWN_CLASSES else ""
+    summary = f"{counted(len(model.seeds), 'model')}{score}, on {model.graphs}{names}."
     sections = _model_sections(model, graphs, [*commands_of([model]), *again])
-    return Report(title, summary, _model_tiles(model), sections)
+    title = f"{model.config['data']['name']}: {model.learner.title}"
+    return Report(title, summary, _model_tiles(model, sections), sections)
 
 
 def _folder_report(models: Sequence[ModelFolder], graphs: Graphs | None, again: Lines) -> Report:
@@ -129,85 +122,72 @@ def _folder_report(models: Sequence[ModelFolder], graphs: Graphs | None, again: 
         return model_report((tested or list(models))[0], graphs, again)
     groups = grouped(Results([_cell_of(model) for model in tested]))
     best = next(m for m in tested if m.path.name == groups[0].best.model)
-    name, data = best.path.name, best.config["data"]
-    compared = comparison_section(groups)
+    name, main = best.path.name, best.task.main
     lines = [*commands_of(tested), *again]
-    sections = _model_sections(best, graphs, lines, compared)
+    sections = _model_sections(best, graphs, lines, comparison_section(groups))
     names = joined([*dict.fromkeys([*groups[0].cells, *(m.path.name for m in tested)])])
     title = joined([*dict.fromkeys(model.config["data"]["name"] for model in tested)])
     summary = f"{counted(len(tested), 'model')} ({names})"
     if len(groups) > 1:  # on other graphs or splits: nothing to call the best
-        summary += f"; {name}, on {data['name']}, is shown in detail."
+        summary += f"; {name}, on {best.config['data']['name']}, is shown in detail."
     else:
-        summary += (
-            f" on {_data(best)}; the best, {name}, has a test {best.task.main.title} of "
-            f"{best.score(best.task.main)}."
-        )
-    tiles = _model_tiles(best, lead_tiles(groups[0]))
-    return Report(f"{title}: {names}", summary, tiles, sections)
+        score = f"has a test {main.title} of {best.score(main)}"
+        summary += f" on {best.graphs}; the best, {name}, {score}."
+    return Report(f"{title}: {names}", summary, _model_tiles(best, sections), sections)
 
 
 def _cell_of(model: ModelFolder) -> CellResult:
     """A model's folder as a cell of results, called after its folder."""
-    config = model.config
-    key = RunKey(
-        f"{config['data']['fingerprint']} {config['data']['splits']}",
-        learner_in(config).model,
-        read(Protocol, config["protocol"]),
-    )
-    return CellResult(config["data"]["name"], model.path.name, key, run_records(config))
+    data, protocol = model.config["data"], read(Protocol, model.config["protocol"])
+    key = RunKey(f"{data['fingerprint']} {data['splits']}", model.learner.model, protocol)
+    return CellResult(data["name"], model.path.name, key, run_records(model.config))
 
 
 def _model_sections(
-    model: ModelFolder,
-    graphs: Graphs | None,
-    lines: Lines,
-    compared: Section | None = None,
+    model: ModelFolder, graphs: Graphs | None, lines: Lines, compared: Section | None = None
 ) -> list[Section]:
     """All that there is to say of a model; where it is one of several, titles say of which."""
     counts = model.config.get("facts")
-    parts = [
+    of_model = [
+        model.tuning and tuning_section(model.tuning),
         training_section(model),
         performance_section(model),
         *explanation_sections(model, graphs),
     ]
-    if model.tuning is not None:
-        parts = [tuning_section(model.tuning), *parts]
     if compared is not None:
-        parts = [one and replace(one, title=f"{one.title}: {model.path.name}") for one in parts]
+        name = model.path.name
+        of_model = [one and replace(one, title=f"{one.title}: {name}") for one in of_model]
     found = [
-        data_section(model.config["data"]["name"], counts) if counts else None,
-        information_section(model.information) if model.information else None,
+        counts and data_section(model.config["data"]["name"], counts),
+        model.information and information_section(model.information),
         compared,
-        *parts,
+        *of_model,
         model_reproduce_section(model, lines),
     ]
-    return [section for section in found if section is not None]
+    return [section for section in found if section]
 
 
-def _model_tiles(model: ModelFolder, more: Sequence[Tile] = ()) -> list[Tile]:
-    """The key figures of a model, with others in their midst."""
-    config, task, tiles = model.config, model.task, []
-    more = [*more, *([information_tile(model.information)] if model.information else [])]
-    more = [*([tuning_tile(model.tuning)] if model.tuning else []), *more]
+def _model_tiles(model: ModelFolder, sections: Sequence[Section]) -> list[Tile]:
+    """The key figures of a model, with those of the sections in their midst."""
+    config, task, tiles = model.config, model.task, list[Tile]()
+    summary = config["metrics"]["summary"]
+
+    def interval_of(metric: Metric) -> str:
+        ends = summary.get(metric.name, {}).get("interval")
+        return f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
+
     if score := model.score(task.main):
         count = len(model.seeds)
         seeds = f"mean of {counted(count, 'seed')}" if count > 1 else "one seed"
-        tiles.append(Tile(f"test {task.main.title}", score, seeds))
-    tiles += more
-    for metric in task.metrics if len(more) < 2 else ():
-        found = config["metrics"]["summary"].get(metric.name, {})
-        if "interval" in found:  # of the metrics that are resampled
-            ends = found["interval"]
-            note = f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
-            tiles.append(Tile(metric.title, metric.written(found["mean"]), note))
-    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", model.task.asked))
-    learner = learner_in(config)
-    title = learner.title.replace(" = ", f"{SPACE}={SPACE}")
+        note = "; ".join(filter(None, (seeds, interval_of(task.main))))
+        tiles.append(Tile(f"test {task.main.title}", score, note))
+    tiles += (of_sections := [tile for section in sections for tile in section.tiles])
+    for metric in task.metrics if len(of_sections) < 2 else ():
+        found = summary.get(metric.name, {})
+        if "interval" in found and metric != task.main:  # of the metrics that are resampled
+            tiles.append(Tile(metric.title, metric.written(found["mean"]), interval_of(metric)))
+    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", task.asked))
+    title = model.learner.title.replace(" = ", f"{SPACE}={SPACE}")
     if config["parameters"] is None:
-        return [*tiles, Tile("model", learner.name, title)]
+        return [*tiles, Tile("model", model.learner.name, title)]
     return [*tiles, Tile("parameters", f"{config['parameters']:,}", title)]
-
-
-def _data(model: ModelFolder) -> str:
-    return f"{counted(model.config['data']['graphs'], 'graph')} {model.task.asked}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -20,49 +19,41 @@ from lookhops.tasks.answers import Tested
 from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES, interval
 from lookhops.tasks.task import Head
 
-#: More seeds than this have no columns of their own.
-SHOWN_SEEDS = 5
+#: More seeds than this have no columns, more targets no key figures.
+SHOWN_SEEDS, SHOWN_TARGETS = 5, 3
 
 
 def performance_section(model: ModelFolder) -> Section | None:
     """Metrics with intervals, and charts, of each target; none without a test."""
-    metrics = model.config["metrics"]
-    if not metrics["seeds"]:
+    tested = [one["test_graphs"] for one in model.config["metrics"]["seeds"].values()]
+    if not tested:
         return None
-    tested = [metrics["seeds"][seed]["test_graphs"] for seed in metrics["seeds"]]
-    n = f"n = {span(min(tested), max(tested))} test graphs a seed, {counted(len(tested), 'seed')}"
-    heads = model.task.heads
-    if len(heads) == 1:
-        return Section("results", "Results", *_target(model, heads[0], n))
-    main = model.task.main
-    blocks: list[Block] = []
+    seeds, heads, main = counted(len(tested), "seed"), model.task.heads, model.task.main
+    n = f"n = {span(min(tested), max(tested))} test graphs a seed, {seeds}"
+    lead, blocks = "", list[Block]()
     for head in heads:
-        if (answers := model.answers(head)) is not None:  # blanks do not count
-            graphs = counted(len(answers), "test graph")
-            n = f"n = {graphs} with {head.name}, {counted(len(tested), 'seed')}"
-        lead, shown = _target(model, head, n)
-        blocks += [Subheading(head.name, lead), *shown]
-    lead = f"{counted(len(heads), 'target')}, answered by one network."
-    lead += f" The {main.title}: {score}." if (score := model.score(main)) else ""
+        answers = model.answers(head) if len(heads) > 1 else None
+        if answers is not None:  # blanks do not count
+            n = f"n = {counted(len(answers), 'test graph')} with {head.name}, {seeds}"
+        found = model.tested(head, n)
+        lead = head.task.results(found)
+        blocks += [Subheading(head.name, lead)] if len(heads) > 1 else []
+        blocks += [tested_table(head, found), *head.task.charts(found)]
+    if len(heads) > 1:
+        lead = f"{counted(len(heads), 'target')}, answered by one network."
+        lead += f" The {main.title}: {score}." if (score := model.score(main)) else ""
     return Section("results", "Results", lead, blocks)
-
-
-def _target(model: ModelFolder, head: Head, n: str) -> tuple[str, list[Block]]:
-    """The text, table and charts of one target."""
-    tested = _tested(model, head, n)
-    return head.task.results(tested), [tested_table(head, tested), *head.task.charts(tested)]
 
 
 def tested_table(head: Head, tested: Tested) -> Table:
     """Mean, spread and interval of each metric of a target, and the seeds where there are few."""
-    seeds, summary = tested.seeds, tested.summary
-    several = len(seeds) > 1
+    seeds, several = tested.seeds, len(tested.seeds) > 1
     shown = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
     intervals = _intervals(head.task, tested)
     rows = []
-    for metric in (metric for metric in head.task.metrics if metric.shown):
-        found = summary.get(metric.name)
-        if found is None:
+    for metric in head.task.metrics:
+        found = tested.summary.get(metric.name)
+        if found is None or not metric.shown:
             continue
         ends = found.get("interval") or intervals.get(metric.name) or ()
         written = metric.written(found["mean"], *([found["std"]] if several else []))
@@ -75,28 +66,15 @@ def tested_table(head: Head, tested: Tested) -> Table:
     return Table((*columns, *(f"seed {seed}" for seed in shown)), rows, caption)
 
 
-def _tested(model: ModelFolder, head: Head, n: str) -> Tested:
-    """What the tests of a model have given for one target, under the names of its own task."""
-    metrics, prefix = model.config["metrics"], head.key("")
-
-    def of_target(values: Mapping[str, Any]) -> dict[str, Any]:
-        return {k[len(prefix) :]: v for k, v in values.items() if k.startswith(prefix)}
-
-    seeds = {int(seed): of_target(values) for seed, values in metrics["seeds"].items()}
-    overview = metrics["targets"][head.name] if head.name else metrics
-    return Tested(n, of_target(metrics["summary"]), seeds, overview, model.answers(head) or None)
-
-
 def _intervals(task: TargetTask, tested: Tested) -> dict[str, list[float] | None]:
     """Bootstrap intervals of the mean over the seeds, of metrics that are redrawn."""
-    if (answers := tested.answers) is None:
+    if tested.answers is None:
         return {}
     generator = np.random.default_rng(0)
     drawn: dict[str, list[Array]] = {}
-    for seed in dict.fromkeys(answers.seed.tolist()):
-        rows = answers.seed == seed
-        truth, values = answers.truth[rows], answers.values[rows]
-        draws = task.redrawn(truth, values, tested.seeds[seed], generator)
+    for seed in dict.fromkeys(tested.answers.seed.tolist()):
+        one = tested.answers.of_seed(seed)
+        draws = task.redrawn(one.truth, one.values, tested.seeds[seed], generator)
         for name, redrawn in draws.items():
             drawn.setdefault(name, []).append(redrawn)
     return {name: interval(np.mean(of_seeds, axis=0)) for name, of_seeds in drawn.items()}
@@ -107,18 +85,23 @@ def _intervals(task: TargetTask, tested: Tested) -> dict[str, list[float] | None
 
 def evaluation_report(found: Evaluation, model: str, again: Lines = ()) -> Report:
     """The page on an evaluation; ``again`` are command lines, each with what it does."""
-    several = len(found.targets) > 1
-    blocks: list[Block] = []
+    several, blocks = len(found.targets) > 1, list[Block]()
+    tiles = [Tile("graphs", f"{len(found.graphs):,}")]
     for target in found.targets:
         blocks += [Subheading(target.name)] if several else []
         blocks += [metrics_table(target), *_charts(found, target)]
-    lead = seen_sentence(found)
-    sections = [Section("results", "Results", lead, blocks)]
+        main, measured = target.metrics[0], target.new or target.all
+        note = "not seen before" if target.new else "all graphs"
+        name = f"{target.name}: {main.title}" if several else main.title
+        tiles.append(Tile(name, main.written(measured.values.get(main.name)), note))
+    trained = Tile("in the training part", f"{found.count('train'):,}")
+    sections = [Section("results", "Results", seen_sentence(found), blocks)]
     if again:
         lead = "The same model and graphs give the same numbers."
         sections.append(reproduce_section(lead, again))
     summary = f"{counted(len(found.graphs), 'graph')}, answered by {model}."
-    return Report(f"{found.graphs.name}: evaluation", summary, _tiles(found), sections)
+    title = f"{found.graphs.name}: evaluation"
+    return Report(title, summary, [*tiles[: SHOWN_TARGETS + 1], trained], sections)
 
 
 def metrics_table(target: TargetEvaluation) -> Table:
@@ -164,18 +147,6 @@ def seen_sentence(found: Evaluation) -> str:
         f"Of {total}, {trained:,} {verb} in the training part and {validated:,} in the validation "
         "part alone, by what they are."
     )
-
-
-def _tiles(found: Evaluation) -> list[Tile]:
-    tiles = [Tile("graphs", f"{len(found.graphs):,}")]
-    for target in found.targets[:3]:
-        main = target.metrics[0]
-        measured = target.new or target.all
-        note = "not seen before" if target.new else "all graphs"
-        several = len(found.targets) > 1
-        name = f"{target.name}: {main.title}" if several else main.title
-        tiles.append(Tile(name, main.written(measured.values.get(main.name)), note))
-    return [*tiles, Tile("in the training part", f"{found.count('train'):,}")]
 
 
 def _charts(found: Evaluation, target: TargetEvaluation) -> Sequence[Chart]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -17,11 +17,14 @@ from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.reading import AS_USUAL, Reading
 from lookhops.core.schema import located
 from lookhops.core.tables import with_formula
+from lookhops.core.words import counted
+from lookhops.learners import Learner
 from lookhops.models.config import (
     CONFIG,
     HISTORY,
     INFORMATION,
     PREDICTIONS,
+    learner_in,
     one_model,
     read_config,
     task_in,
@@ -30,7 +33,7 @@ from lookhops.models.folder import check_hash
 from lookhops.report.sections.data import check_information
 from lookhops.runs.tune.tuning import Tuning, read_tuning
 from lookhops.tasks import Metric, Task
-from lookhops.tasks.answers import TestAnswers
+from lookhops.tasks.answers import TestAnswers, Tested
 from lookhops.tasks.task import Head
 
 COLUMNS = ("epoch", "train_loss", "val_loss")
@@ -58,9 +61,24 @@ class ModelFolder:
     information: Mapping[str, Any] | None = None
 
     @cached_property
+    def learner(self) -> Learner:
+        """What was fitted."""
+        return learner_in(self.config)
+
+    @cached_property
+    def task(self) -> Task:
+        """What was asked."""
+        return task_in(self.config)
+
+    @cached_property
     def tuning(self) -> Tuning | None:
         """The tuning that the model came from, if it did."""
         return read_tuning(self.path)
+
+    @property
+    def graphs(self) -> str:
+        """How many graphs it was made from, and what was known of them."""
+        return f"{counted(self.config['data']['graphs'], 'graph')} {self.task.asked}"
 
     @property
     def seeds(self) -> list[int]:
@@ -91,20 +109,18 @@ class ModelFolder:
             ids=rows["id"].tolist(), truth=rows[column].to_numpy(), values=values, **about
         )
 
-    @property
-    def class_names(self) -> list[str]:
-        """Names of the classes."""
-        return list(self.config["data"]["class_names"])
-
-    @property
-    def task(self) -> Task:
-        """What was asked."""
-        return task_in(self.config)
+    def tested(self, head: Head, n: str) -> Tested:
+        """What the tests gave for one target, under the names of its own task."""
+        metrics = self.config["metrics"]
+        seeds = {int(seed): head.values(one) for seed, one in metrics["seeds"].items()}
+        overview = metrics["targets"][head.name] if head.name else metrics
+        answers = self.answers(head) or None  # none where all are blank
+        return Tested(n, head.values(metrics["summary"]), seeds, overview, answers)
 
 
 def read_folder(path: Path) -> ModelFolder:
     """Read a model's folder, or say in a sentence what is wrong with it."""
-    return one_model(path, _read_folder)
+    return replace(one_model(path, _read_folder), information=read_information(path))
 
 
 def _read_folder(path: Path) -> ModelFolder:

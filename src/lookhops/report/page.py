@@ -124,22 +124,31 @@ Block = Table | Folded | Chart | Gallery | Pictures | Commands | Note | Subheadi
 
 
 @dataclass(frozen=True)
-class Section:
-    """A part of the page: its name for links, its heading, what one sees here, and the blocks."""
-
-    name: str
-    title: str
-    lead: str
-    blocks: Sequence[Block]
-
-
-@dataclass(frozen=True)
 class Tile:
     """A key figure: what it is, its value, and what to know besides."""
 
     label: str
     value: str
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Args:
+        name: For links.
+        title: The heading.
+        lead: What one sees here.
+        blocks: What is shown.
+        tiles: Its key figures, which stand at the top of the page.
+    """
+
+    name: str
+    title: str
+    lead: str
+    blocks: Sequence[Block]
+    tiles: Sequence[Tile] = ()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from lookhops.core.words import QUICK_MARK, counted, joined
 from lookhops.neighbourhoods.charts import gains
 from lookhops.report.folders import COLUMNS
 from lookhops.report.page import Block, Lines, Report, Section, Subheading, Tile
-from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
-from lookhops.report.sections.comparison import comparison_section, lead_tiles
+from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
+from lookhops.report.sections.comparison import comparison_section
 from lookhops.report.sections.data import data_section
 from lookhops.report.sections.reproduce import runs_reproduce_section
 from lookhops.report.sections.training import training_charts
@@ -35,17 +35,17 @@ def runs_report(results: Results, again: Lines = (), paper: bool = False) -> Rep
     if not results.cells:
         raise LookHopsError("No run is finished yet: there is nothing to report.")
     groups = grouped(results)
+    sections = [*_data_sections(results)]
     verdicts = [judge(claim, results) for claim in CLAIMS] if paper else []
     if not any(answer.by_dataset for verdict in verdicts for answer in verdict.answers):
         verdicts = []  # none of the paper's rows was run
-    sections = _data_sections(results)
     if verdicts:
         rows = [[one.claim.title, one.said] for one in verdicts]
         lead = "What the paper says of its models, answered from these runs."
         table = Table(("claim", "with these runs"), rows)
         sections.append(Section("claims", "The paper's claims", lead, [table]))
-    sections.append(comparison_section(groups))
-    if training := _training_blocks(groups):
+    sections.append(compared := comparison_section(groups))
+    if training := [*_training_blocks(groups)]:
         lead = (
             "How the best model trained. Training stops when the validation loss has not fallen "
             f"for {counted(groups[0].best.protocol.patience, 'epoch')}; the weights of its lowest "
@@ -58,22 +58,27 @@ def runs_report(results: Results, again: Lines = (), paper: bool = False) -> Rep
     names = list(dict.fromkeys(name for group in groups for name in group.scores))
     title = f"{what}: {names[0] if len(names) == 1 else f'{len(names)} models compared'}"
     title += QUICK_MARK if results.quick else ""
-    return Report(title, _summary(groups), _tiles(groups, verdicts), sections)
-
-
-def _counts(groups: Sequence[Comparison]) -> dict[str, int]:
-    """Data sets, models and finished runs."""
     cells = [cell for group in groups for cell in group.finished]
-    return {
-        "data set": len({group.dataset for group in groups}),
+    counts = {
+        "data set": len(datasets),
         "model": len({cell.model for cell in cells}),
         "finished run": sum(len(cell.seeds) for cell in cells),
     }
+    tiles = [Tile(f"{what}s", f"{count:,}") for what, count in counts.items()]
+    if len(groups) == 1:
+        score, best = groups[0].written[groups[0].best.model], groups[0].best.model
+        tiles[:1] = [Tile(f"best test {groups[0].main.title}", score, best), *compared.tiles]
+    if verdicts:
+        reproduced = sum(one.word == REPRODUCED for one in verdicts)
+        denied = sum(one.word == NOT_REPRODUCED for one in verdicts)
+        note = f"{denied} not reproduced, {len(verdicts) - reproduced - denied} open"
+        tiles.append(Tile("claims reproduced", f"{reproduced} of {len(verdicts)}", note))
+    return Report(title, _summary(groups, counts), tiles, sections)
 
 
-def _summary(groups: Sequence[Comparison]) -> str:
+def _summary(groups: Sequence[Comparison], counts: Mapping[str, int]) -> str:
     """The runs in one plain sentence."""
-    datasets, models, runs = (counted(n, what) for what, n in _counts(groups).items())
+    datasets, models, runs = (counted(count, what) for what, count in counts.items())
     text = f"{models} on {datasets}, {runs}"
     if len(groups) == 1:
         [group] = groups
@@ -86,62 +91,44 @@ def _summary(groups: Sequence[Comparison]) -> str:
     return f"{text}.{' The quick version says nothing about the models.' if few else ''}"
 
 
-def _tiles(groups: Sequence[Comparison], verdicts: Sequence[Verdict]) -> list[Tile]:
-    tiles = [Tile(f"{what}s", f"{count:,}") for what, count in _counts(groups).items()]
-    if len(groups) == 1:
-        best = groups[0].best.model
-        first = Tile(f"best test {groups[0].main.title}", groups[0].written[best], best)
-        tiles[:1] = [first, *lead_tiles(groups[0])]
-    if verdicts:
-        reproduced = sum(one.word == REPRODUCED for one in verdicts)
-        denied = sum(one.word == NOT_REPRODUCED for one in verdicts)
-        rest = f"{denied} not reproduced, {len(verdicts) - reproduced - denied} open"
-        tiles.append(Tile("claims reproduced", f"{reproduced} of {len(verdicts)}", rest))
-    return tiles
-
-
-def _data_sections(results: Results) -> list[Section]:
+def _data_sections(results: Results) -> Iterator[Section]:
     """The data, and the hop information, of every data set that has finished runs."""
-    sections: list[Section] = []
+
     finished = {cell.dataset for cell in results.cells}
+    notes = {name: notes for name, notes in results.notes.items() if name in finished}
 
     def noted(kind: str) -> dict[str, Any]:
-        found = {name: notes.get(kind) for name, notes in results.notes.items()}
-        return {name: note for name, note in found.items() if note and name in finished}
+        return {name: found for name, of_set in notes.items() if (found := of_set.get(kind))}
 
     graphs, gained = noted("graphs"), noted("gain")
     sizes = {**graphs, **noted("data")}
     if len(sizes) == 1 and graphs:
-        sections.append(data_section(*next(iter(graphs.items()))))
+        yield data_section(*next(iter(graphs.items())))
     elif sizes:
         columns = ("graphs", "nodes", "edges", "features")
         rows = [[name, *(f"{size[c]:,}" for c in columns)] for name, size in sizes.items()]
         table = Table(("data set", *columns), rows, "Edges count each pair of nodes once.")
         lead = f"{counted(len(rows), 'data set')}: {joined(list(sizes))}."
-        sections.append(Section("data", "The data", lead, [table]))
+        yield Section("data", "The data", lead, [table])
     if gained:
         lead = (
             "Measured before any training: the gain of a hop is how much the view of the nodes "
             "changes when each looks one hop further."
         )
-        charts: list[Block] = [gains(gain, title=f"{name}. ") for name, gain in gained.items()]
-        sections.append(Section("hops", "How many hops matter", lead, charts))
-    return sections
+        charts = [gains(gain, title=f"{name}. ") for name, gain in gained.items()]
+        yield Section("hops", "How many hops matter", lead, charts)
 
 
-def _training_blocks(groups: Sequence[Comparison]) -> list[Block]:
+def _training_blocks(groups: Sequence[Comparison]) -> Iterator[Block]:
     """How the best model of each data set trained, where the histories are there."""
-    blocks: list[Block] = []
-    for group in groups:
-        best = group.best
+    for best in (group.best for group in groups):
         epochs = {(run.seed, 0): pd.DataFrame(run.history) for run in best.runs}
         history = {key: rows for key, rows in epochs.items() if {*COLUMNS} <= {*rows.columns}}
         if history and len(groups) > 1:
-            blocks.append(Subheading(f"{group.dataset}: {best.model}"))
+            yield Subheading(f"{best.dataset}: {best.model}")
         if history:
             kept = {run.seed: run.metrics["best_epoch"] for run in best.runs}
-            blocks += training_charts(history, kept, f"{best.model}. ")
-    return blocks
+            yield from training_charts(history, kept, f"{best.model}. ")
 
 
 # -------------------------------------------------------------------- names and groups

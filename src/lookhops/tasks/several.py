@@ -184,7 +184,7 @@ class SeveralTargets(Task):
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         return self._by_head(
-            lambda head, each: head.task.answers(each, head.calibration(calibration)), output
+            lambda head, each: head.task.answers(each, head.values(calibration)), output
         )
 
     def calibrate(
@@ -209,7 +209,7 @@ class SeveralTargets(Task):
         found: MetricValues = {}
         scores = []
         for head in self.heads:
-            y, calibration = head.target(target), None if by is None else head.calibration(by)
+            y, calibration = head.target(target), None if by is None else head.values(by)
             values: MetricValues = dict.fromkeys(metric.name for metric in head.task.metrics)
             if bool(head.task.known(y).any()):
                 channels, expected = output[..., head.channels], head.deviation(deviation)
@@ -247,7 +247,7 @@ class SeveralTargets(Task):
         for head in self.heads:
             channels = [output[..., head.channels] for output in outputs]
             y = [head.target(target) for target in targets]
-            each = [head.calibration(one) for one in calibrations]
+            each = [head.values(one) for one in calibrations]
             found[head.name] = head.task.overview(channels, y, each)
         return {"targets": found}
 

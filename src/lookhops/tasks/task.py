@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -26,6 +26,7 @@ MaybeCalibration = Calibration | None
 #: Metrics by their names, none where one is not defined.
 MetricValues = dict[str, float | None]
 Tensors = Sequence[Tensor]
+Value = TypeVar("Value")
 
 
 class Task(ABC):
@@ -458,10 +459,10 @@ class Head(NamedTuple):
         column = max(self.column, 0)
         return None if deviation is None else deviation[:, column : column + 1]
 
-    def calibration(self, calibration: Calibration) -> Calibration:
-        """What a calibration holds under its name."""
+    def values(self, named: Mapping[str, Value]) -> dict[str, Value]:
+        """What metrics or a calibration hold under its name."""
         prefix = self.key("")
-        return {k[len(prefix) :]: v for k, v in calibration.items() if k.startswith(prefix)}
+        return {k[len(prefix) :]: v for k, v in named.items() if k.startswith(prefix)}
 
     def key(self, name: str) -> str:
         """What a metric of it is called among those of all targets."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,6 @@ from lookhops.learners import learner_of
 from lookhops.report.page import Block, Chart, Folded, Note, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
 from lookhops.runs.compare import Comparison
-from lookhops.runs.results import CellResult
 from lookhops.runs.statistics import Cost, Pair, pareto_front
 from lookhops.tasks import Metric
 
@@ -69,62 +68,52 @@ def comparison_section(groups: Sequence[Comparison]) -> Section:
         lead += " Those on other graphs or other splits stand apart and are not compared."
     if any("NF+pN" in name for group in groups for name in group.cells):
         lead += f" {ROW_NAMES}"
-    return Section("comparison", "Comparison", lead, blocks)
+    return Section("comparison", "Comparison", lead, blocks, list(_lead_tiles(groups[0])))
 
 
 def verdict(group: Comparison) -> str:
     """Who is ahead, by how much, and how sure that is."""
-    names, pairs = list(group.cells), group.pairs
-    if len(names) == 1:
-        others = list(group.left_out)
-        if not others:
-            return f"Only {names[0]} has finished runs."
-        have = agreeing(len(others), "has", "have")
+    pairs, main, (first, *others) = group.pairs, group.main, group.cells
+    if not others:
+        if not (left_out := list(group.left_out)):
+            return f"Only {first} has finished runs."
+        have = agreeing(len(left_out), "has", "have")
         return (
-            f"Only {names[0]} is shown: {joined(others)} {have} finished too few of the same "
+            f"Only {first} is shown: {joined(left_out)} {have} finished too few of the same "
             "splits to be compared."
         )
-    first, second = names[:2]
-    means = [group.mean(name) for name in (first, second)]
+    means = [group.mean(name) for name in (first, others[0])]
+    one, other = (main.written(mean / main.scale) for mean in means)
+    one, other = (text if main.share else f"{main.title} {text}" for text in (one, other))
     if not pairs:
         return (
-            f"{first} has {_score(group, means[0])}, {second} {_score(group, means[1])}, on one "
-            "split, which says nothing about differences."
+            f"{first} has {one}, {others[0]} {other}, on one split, which says nothing about "
+            "differences."
         )
-    gap = f"{abs(means[0] - means[1]):.{group.digits}f} ahead of {second}"
-    if group.main.share:
-        gap = ahead(means[0] - means[1], second)
-    leaders, *_ = pairs
-    sure = (
-        "and they differ at the 5 % level"
-        if leaders.adjusted_p < ALPHA
-        else "too little to tell them apart with this many seeds"
-    )
+    gap = f"{abs(means[0] - means[1]):.{group.digits}f} ahead of {others[0]}"
+    if main.share:
+        gap = ahead(means[0] - means[1], others[0])
+    difference, p = pairs[0].difference.interval, pairs[0].adjusted_p
+    ends = "the same on every split"
+    if difference:
+        ends = f"95% interval {between(difference, group.digits)}"
+    sure = "too little to tell them apart with this many seeds"
+    if p < ALPHA:
+        sure = "and they differ at the 5 % level"
     differ = sum(pair.adjusted_p < ALPHA for pair in pairs)
     count = {0: "none differ", 1: "1 differs", len(pairs): "all differ"}
     said = count.get(differ, f"{differ} differ")
     of_all = f" Of all {len(pairs)} pairs, {said}." if len(pairs) > 1 else ""
-    return (
-        f"{first} comes first with {_score(group, means[0])}, {gap} "
-        f"({_range(leaders, group.digits)}, Holm's {p_said(leaders.adjusted_p)}): {sure}.{of_all}"
-    )
+    return f"{first} comes first with {one}, {gap} ({ends}, Holm's {p_said(p)}): {sure}.{of_all}"
 
 
-def _score(group: Comparison, score: float) -> str:
-    """A score with its unit: ``77.5 %``, ``MAE 0.532``."""
-    main = group.main
-    text = main.written(score / main.scale)
-    return text if main.share else f"{main.title} {text}"
-
-
-def lead_tiles(group: Comparison) -> list[Tile]:
+def _lead_tiles(group: Comparison) -> Iterator[Tile]:
     """How far the best model is ahead of the next, and how sure that is, where there are two."""
-    if len(group.cells) < 2:
-        return []
-    first, second = list(group.cells)[:2]
-    sure = f" ({p_said(group.pairs[0].adjusted_p)})" if group.pairs else ""
-    gap = signed(group.mean(first) - group.mean(second), group.digits)
-    return [Tile("ahead", f"{gap} {group.unit}", f"{first} over {second}{sure}")]
+    if len(group.cells) > 1:
+        first, second, *_ = group.cells
+        sure = f" ({p_said(group.pairs[0].adjusted_p)})" if group.pairs else ""
+        gap = signed(group.mean(first) - group.mean(second), group.digits)
+        yield Tile("ahead", f"{gap} {group.unit}", f"{first} over {second}{sure}")
 
 
 def _comparison_blocks(group: Comparison) -> list[Block]:
@@ -165,19 +154,16 @@ def models_table(group: Comparison, n: str) -> Table:
     second = group.best.runs[0].task.ranked_by
     rows = []
     for name, cell in group.cells.items():
-        learner = learner_of(cell.architecture)
-        seconds = float(np.mean(cell.metrics["seconds"]))  # none of what has no epochs
-        row = [
-            name,
-            group.written[name],
-            main.written(_mean(cell, f"val_{main.name}")),
-            second.written(_mean(cell, second.name)),
-            number(cell.metrics["parameters"][0]),
-            duration(seconds) if seconds else NONE,
-            memory(cell.peak_memory),
-            learner.title if learner.has_epochs else NONE,
-        ]
-        rows.append(row)
+        learner, metrics = learner_of(cell.architecture), cell.metrics
+        validated, ranked = (
+            None if None in (values := metrics.get(key) or [None]) else float(np.mean(values))
+            for key in (f"val_{main.name}", second.name)
+        )
+        seconds = float(np.mean(metrics["seconds"]))  # none of what has no epochs
+        scores = group.written[name], main.written(validated), second.written(ranked)
+        costs = number(metrics["parameters"][0]), duration(seconds) if seconds else NONE
+        network = learner.title if learner.has_epochs else NONE
+        rows.append([name, *scores, *costs, memory(cell.peak_memory), network])
     head = ("model", f"test {main.title}", "validation", second.title, "parameters", "time a split")
     order = "Best mean first; " if len(rows) > 1 else ""
     spread = "mean ± standard deviation" if len(group.seeds) > 1 else "one split, no spread"
@@ -187,12 +173,6 @@ def models_table(group: Comparison, n: str) -> Table:
         f"process, or on a GPU what PyTorch held there for one split. {n}."
     )
     return Table((*head, "peak memory", "network"), rows, caption, best=0)
-
-
-def _mean(cell: CellResult, metric: str) -> float | None:
-    """The mean of a metric over the seeds, where all of them have it."""
-    values = cell.metrics.get(metric) or [None]
-    return None if None in values else float(np.mean(values))
 
 
 def pairs_table(pairs: Sequence[Pair], digits: int = 1) -> Table:
@@ -209,12 +189,6 @@ def pairs_table(pairs: Sequence[Pair], digits: int = 1) -> Table:
     return Table(("pair", "difference", "95% interval", "Holm's p"), rows)
 
 
-def _range(pair: Pair, digits: int) -> str:
-    """The interval of a difference in words, where there is one."""
-    ends = pair.difference.interval
-    return f"95% interval {between(ends, digits)}" if ends else "the same on every split"
-
-
 # -------------------------------------------------------------------- charts
 
 
@@ -229,19 +203,15 @@ def accuracies(group: Comparison, caption: str, height: int) -> Chart:
     dots = marks(scores, rows, shown, "one seed", "muted", "circle-open", 8)
     spread = {"type": "data", "array": rounded(spreads), "thickness": 2} if seeds > 1 else None
     name = "mean ± standard deviation" if spread else "mean"
-    diamonds = marks(
-        rounded(means), range(len(names)), f"mean {shown}", name, "blue", error_x=spread
-    )
+    mean = marks(rounded(means), range(len(names)), f"mean {shown}", name, "blue", error_x=spread)
     said = "; ".join(f"{name} {text}" for name, text in group.written.items())
+    table = [(name, text, str(seeds)) for name, text in group.written.items()]
     x = axis(f"test {main.heading}", zeroline=False)
     return Chart(
-        figure([dots, diamonds], x, rows_axis(names, 26)),
+        figure([dots, mean], x, rows_axis(names, 26)),
         f"Test {main.title} by model, best first: {said}.",
         caption,
-        Table(
-            ("model", f"test {main.title}", "seeds"),
-            [(name, text, str(seeds)) for name, text in group.written.items()],
-        ),
+        Table(("model", f"test {main.title}", "seeds"), table),
         height,
     )
 
@@ -308,26 +278,20 @@ def _chart(
     ends = rounded([x[i] for i in front]), rounded([y[i] for i in front])
     traces = [series("lines", *ends, name="no other is better for less", line=line)]
     for name, places, colour, symbol in (
-        ("on the line", front, "var(--blue)", "diamond"),
-        ("others", [i for i in range(len(x)) if i not in front], "var(--muted)", "circle-open"),
+        ("on the line", front, "blue", "diamond"),
+        ("others", [i for i in range(len(x)) if i not in front], "muted", "circle-open"),
     ):
         if places:
-            look = {"color": colour, "symbol": symbol, "size": 10}
-            names = [label(costs[i].model) for i in places]
+            models = [costs[i].model for i in places]
             at = rounded([x[i] for i in places]), rounded([y[i] for i in places])
-            hover = "%{customdata}: %{y:.4g}"
-            dots = series("markers+text", *at, hover, name=name, marker=look, customdata=names)
-            texts = [numbers[costs[i].model] for i in places]
-            traces.append({**dots, "text": texts, "textposition": "top center"})
-    rows = [
-        (
-            f"{numbers[cost.model]}  {cost.model}",
-            main.written(cost.score / main.scale),
-            f"{value:,.4g}",
-            "yes" if i in front else "no",
-        )
-        for i, (cost, value) in enumerate(zip(costs, x, strict=True))
-    ]
+            dots = marks(*at, "%{customdata}: %{y:.4g}", name, colour, symbol, size=10)
+            texts = {"text": [numbers[model] for model in models], "textposition": "top center"}
+            names = {"customdata": [label(model) for model in models]}
+            traces.append({**dots, "mode": "markers+text", **texts, **names})
+    rows = []
+    for i, cost in enumerate(costs):
+        name, best = f"{numbers[cost.model]}  {cost.model}", "yes" if i in front else "no"
+        rows.append((name, main.written(cost.score / main.scale), f"{x[i]:,.4g}", best))
     said = f"Test {main.title} against {title}"
     return Chart(
         figure(traces, axis(title, type="log"), axis(f"test {main.heading}", zeroline=False)),

@@ -215,15 +215,11 @@ def information_section(found: Mapping[str, Any]) -> Section:
         blocks.append(hop_weights(target))
     if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
         blocks.append(class_gains(found))
-    return Section("hops", "How many hops matter", lead, blocks)
-
-
-def information_tile(found: Mapping[str, Any]) -> Tile:
-    """The suggested k as a key figure."""
     k = found.get("suggested_k")
-    if k is None:
-        return Tile("suggested hops", "none", "the information does not die away")
-    return Tile("suggested hops", f"k = {k}", f"keeps {_kept(found, k)} of the information")
+    tile = Tile("suggested hops", "none", "the information does not die away")
+    if k is not None:
+        tile = Tile("suggested hops", f"k = {k}", f"keeps {_kept(found, k)} of the information")
+    return Section("hops", "How many hops matter", lead, blocks, [tile])
 
 
 def information_summary(found: Mapping[str, Any]) -> str:

@@ -18,7 +18,6 @@ from lookhops.explain.drawing.shares import draw_shares
 from lookhops.explain.kept import explain
 from lookhops.explain.neighbourhoods import SHOWN, top_neighbourhoods
 from lookhops.graphs import Graphs
-from lookhops.models.config import learner_in
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.nn.others import is_other
@@ -44,6 +43,11 @@ MOST_ALIKE = 3
 #: Larger graphs are not drawn: a picture of them would show a cloud and weigh the page down.
 MOST_NODES = 250
 GROUPS = ("certain", "unsure", "wrong")
+KEPT = (
+    "Each pooling layer scores the nodes, keeps the best and drops the rest. Move a slider to walk "
+    "through the layers: the stronger the colour of a node, the higher its score in that layer; "
+    "what is dropped fades. What is kept need not be what matters: shares of the answer say that."
+)
 
 
 def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Section | None]:
@@ -52,20 +56,25 @@ def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Sect
     Of several targets, and of learners that cannot be explained, there are the training graphs that
     test graphs are like.
     """
-    if graphs is None:
-        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
-        missing = (
-            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
-            f"and its options being those of the training: {again}"
-        )
-        return [_kept_section(missing)] if _pools(model) else []
-    check_same(model, graphs)
-    predictor = Predictor(model.path, device="cpu")
-    if len(model.task.heads) > 1 or not learner_in(model.config).explains:
-        found = [_alike(model, predictor, graphs)]
-    else:
-        found = [_shares(model, predictor, graphs), _neighbourhoods(predictor, graphs)]
-    return [*found, _kept_section(_gallery(model, predictor, graphs)) if _pools(model) else None]
+    found: list[Section | None] = []
+    again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
+    kept: Gallery | Note = Note(
+        "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE and "
+        f"its options being those of the training: {again}"
+    )
+    if graphs is not None:
+        check_same(model, graphs)
+        predictor = Predictor(model.path, device="cpu")
+        if len(model.task.heads) > 1 or not model.learner.explains:
+            found = [_alike(model, predictor, graphs)]
+        else:
+            found = [_shares(model, predictor, graphs), _neighbourhoods(predictor, graphs)]
+        if _pools(model):
+            kept = _gallery(model, predictor, graphs)
+    if _pools(model):
+        lead = KEPT if isinstance(kept, Gallery) else ""
+        found.append(Section("looked", "What pooling kept", lead, [kept]))
+    return found
 
 
 def check_same(model: ModelFolder, graphs: Graphs) -> None:
@@ -192,34 +201,22 @@ def _pools(model: ModelFolder) -> bool:
     return pool != "none" and not is_other(pool) and options["layers"] >= 2
 
 
-def _kept_section(found: Gallery | str) -> Section:
-    """The gallery, or a sentence instead where something is missing."""
-    if isinstance(found, str):
-        return Section("looked", "What pooling kept", "", [Note(found)])
-    lead = (
-        "Each pooling layer scores the nodes, keeps the best and drops the rest. Move a slider to "
-        "walk through the layers: the stronger the colour of a node, the higher its score in that "
-        "layer; what is dropped fades. What is kept need not be what matters: shares of the answer "
-        "say that."
-    )
-    return Section("looked", "What pooling kept", lead, [found])
-
-
-def _gallery(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Gallery | str:
+def _gallery(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Gallery | Note:
     """Chosen graphs with what was kept of each; why there are none otherwise."""
-    if not model.task.class_names:
-        return "Graphs are shown by class, and this model answers numbers or several targets."
+    names = model.task.class_names
+    if not names:
+        return Note("Graphs are shown by class, and this model answers numbers or several targets.")
     seed, [head] = model.seeds[0], model.task.heads
     every = model.answers(head)
     if every is None:
-        return "The folder has no predictions.csv to choose graphs by."
+        return Note("The folder has no predictions.csv to choose graphs by.")
     answers = every.of_seed(seed)
     small = graphs.nodes_per_graph.cpu().numpy()[answers.graph] <= MOST_NODES
     predicted = head.task.decided(answers.values, model.config["metrics"]["seeds"][str(seed)])
     chosen = {} if predicted is None else choose(answers, small, predicted)
     if predicted is None or not chosen:
-        return f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
-    names, shown = model.class_names, graphs.select(answers.graph[list(chosen)])
+        return Note(f"No test graph has at most {MOST_NODES} nodes, so that none is drawn.")
+    shown = graphs.select(answers.graph[list(chosen)])
     has_edges = isinstance(predictor.models[seed].pools[0], NodePooling)
     found = zip(chosen, explain(predictor, shown, seed), likenesses(predictor, shown), strict=True)
     cards = []
@@ -229,18 +226,17 @@ def _gallery(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Galler
         graph = explanation.layered()
         said = steps(graph, has_edges)
         what = "Molecule" if graph.smiles is not None else "Graph"
-        cards.append(
-            Card(
-                name=name,
-                true=names[int(answers.truth[row])],
-                predicted=names[best],
-                probability=float(answers.values[row, best]),
-                group=chosen[row],
-                picture=animated(graph, f"{what} {name}: {'; '.join(said)}"),
-                steps=said,
-                like=f"Like {joined(alike)}." if alike else "",
-            )
+        card = Card(
+            name=name,
+            true=names[int(answers.truth[row])],
+            predicted=names[best],
+            probability=float(answers.values[row, best]),
+            group=chosen[row],
+            picture=animated(graph, f"{what} {name}: {'; '.join(said)}"),
+            steps=said,
+            like=f"Like {joined(alike)}." if alike else "",
         )
+        cards.append(card)
     left_out = int((~small).sum())
     note = f" Graphs of more than {MOST_NODES} nodes ({left_out}) are left out." if left_out else ""
     caption = (

@@ -169,15 +169,10 @@ def tuning_section(found: Tuning) -> Section:
     )
     charts = [*_gain_chart(found), history_chart(found), *_importance_chart(found)]
     blocks: list[Block] = [chosen_table(found), *charts, Folded(best_table(found))]
-    return Section("tuning", "Tuning", lead, blocks)
-
-
-def tuning_tile(found: Tuning) -> Tile:
-    """What tuning gained, as a key figure."""
-    unit = " points" if found.main.share else ""
-    mean = sum(found.gains) / len(found.gains)
+    mean, unit = sum(found.gains) / len(found.gains), " points" if found.main.share else ""
     note = "one split says nothing" if found.gain is None else found.test_said
-    return Tile("gain by tuning", f"{signed(mean, found.gain_digits)}{unit}", note)
+    tile = Tile("gain by tuning", f"{signed(mean, found.gain_digits)}{unit}", note)
+    return Section("tuning", "Tuning", lead, blocks, [tile])
 
 
 def chosen_table(found: Tuning) -> Table:
