@@ -56,7 +56,7 @@ LONGEST = (
     "cli/test_paper.py",
     "ops/test_kernels.py",
     "training/test_fixed_shapes.py",
-    "models/export/test_export.py",
+    "models/test_export.py",
     "cli/test_train_together.py",
     "training/test_stacked.py",
     "models/test_estimators.py",

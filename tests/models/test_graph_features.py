@@ -16,8 +16,7 @@ from lookhops.graphs.features import Features
 from lookhops.learners import learner_of
 from lookhops.models import Predictor, train_into
 from lookhops.models import predictor as predictors
-from lookhops.models.export.check import compare
-from lookhops.models.export.files import export_model, load_exported
+from lookhops.models.export import compare, export_model, load_exported
 from lookhops.sources.loading import load
 from lookhops.sources.rdkit import descriptors
 from lookhops.training import train

@@ -38,7 +38,8 @@ def export(
         check: Graphs to check it on, as for `train`, the first 1,000; by default made-up ones.
     """
     from lookhops.models import Predictor
-    from lookhops.models.export import compare, export_model, load_exported, made_up
+    from lookhops.models.export import compare, export_model, load_exported
+    from lookhops.models.exported import made_up
 
     predictor = Predictor(model, "cpu")
     checkpoint = predictor.checkpoint

@@ -1,4 +1,4 @@
-"""Writing an exported model, and running one."""
+"""A trained model as one file that runs without LookHops, ``.onnx`` or ``.pt2``."""
 
 from __future__ import annotations
 
@@ -8,21 +8,27 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from lookhops import __version__
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import write_bytes
+from lookhops.core.words import counted
 from lookhops.graphs import Graphs
-from lookhops.models.export.module import ExportedModel
+from lookhops.models import Predictor
+from lookhops.models.exported import ExportedModel, Inputs
 from lookhops.models.folder import Checkpoint
 from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import NodePooling
+from lookhops.ops.batch import GraphBatch, Pooled
 
 FORMAT = "lookhops-export-1"
 ONNX, PROGRAM = ".onnx", ".pt2"
@@ -215,3 +221,102 @@ def _quiet() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+# -------------------------------------------------------------------- checking
+
+#: A larger difference, as a share of the largest answer, or of 1, is more than rounding makes.
+NOTABLE = 1e-4
+#: How far two runtimes may be apart, in roundings of the numbers that scores are computed from.
+ROUNDINGS = 8
+#: How often scores are moved by so much.
+DRAWS = 32
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far an exported model is from our own answers.
+
+    Args:
+        graphs: How many were compared.
+        largest: The largest difference of any answer, in the targets' units.
+        decided_by_rounding: Graphs with a notable difference for which rounding decides which nodes
+            or edges a pooling keeps, in LookHops as elsewhere: they do not count for ``largest``.
+        largest_of_those: Their largest difference.
+        is_small: Whether nothing but rounding makes a difference.
+    """
+
+    graphs: int
+    largest: float
+    decided_by_rounding: int
+    largest_of_those: float
+    is_small: bool
+
+    def __str__(self) -> str:
+        """The largest differences."""
+        if not self.decided_by_rounding:
+            return f"{self.largest:.1e}"
+        others = counted(self.decided_by_rounding, "graph")
+        return (
+            f"{self.largest:.1e}; {self.largest_of_those:.1e} in {others} where rounding decides "
+            "what pooling keeps"
+        )
+
+
+def compare(
+    predictor: Predictor, run: Callable[[Mapping[str, Array]], Array], graphs: Graphs
+) -> Difference:
+    """Answers of an exported model (``run``) to graphs, beside those of ours on the CPU."""
+    inputs = Inputs.of(predictor.encoding)
+    found = run(inputs.arrays(graphs))
+    ours = np.concatenate([one.output for one in predictor.predict(graphs).targets], axis=1)
+    error = np.abs(found - ours).max(1)
+    notable = error > NOTABLE * np.abs(ours).max(initial=1)
+    by_rounding = np.zeros_like(notable)
+    if notable.any():
+        again = graphs[np.flatnonzero(notable)]
+        by_rounding[notable] = rests_on_rounding(
+            ExportedModel(predictor.checkpoint).eval(), inputs.arrays(again)
+        )
+    return Difference(
+        graphs=len(graphs),
+        largest=float(error[~by_rounding].max(initial=0)),
+        decided_by_rounding=int(by_rounding.sum()),
+        largest_of_those=float(error[by_rounding].max(initial=0)),
+        is_small=not (notable & ~by_rounding).any(),
+    )
+
+
+def rests_on_rounding(model: ExportedModel, given: Mapping[str, Array]) -> Array:
+    """Of which graphs a pooling may keep other nodes or edges in another runtime, shape (g).
+
+    Scores within :func:`~lookhops.ops.ranking.nearness` of the last one that is kept count as equal
+    to it, and which ones are falls with the last digits. So each pooling of the model, watched from
+    here on, decides again with scores that were moved at random by a few roundings.
+    """
+    found = torch.zeros(len(given["graph_sizes"]), dtype=torch.bool)
+    for layer in model.modules():
+        if isinstance(layer, NodePooling):
+            _watch(layer, found)
+    with torch.no_grad():
+        model(**{name: torch.from_numpy(array.copy()) for name, array in given.items()})
+    return found.numpy()
+
+
+def _watch(pool: NodePooling, found: Tensor) -> None:
+    """Mark the graphs whose nodes or edges hang on a few roundings, whenever the layer decides."""
+    decide, generator = pool.decide, torch.Generator().manual_seed(0)
+
+    def watched(batch: GraphBatch, score: Tensor, node: Tensor | None = None) -> Pooled:
+        pooled = decide(batch, score, node)
+        size = pool.size(batch.x)
+        size = score.abs() if size is None else size.view_as(score)
+        reach = ROUNDINGS * torch.finfo(score.dtype).eps * size
+        for _ in range(DRAWS):
+            moved = 2 * torch.rand(score.shape, generator=generator, dtype=score.dtype) - 1
+            other = decide(batch, score + reach * moved)
+            found[batch.graph[other.node != pooled.node]] = True
+            found[batch.graph[batch.adjacency.target[other.edge != pooled.edge]]] = True
+        return pooled
+
+    pool.decide = watched  # type: ignore[method-assign]

@@ -1,7 +1,8 @@
-"""A trained model, from arrays to answers, as one module that can be exported; and its arrays."""
+"""A trained model, from arrays to answers, as one module that can be exported; its inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ from torch import Tensor, nn
 
 from lookhops.core.arrays import Array
 from lookhops.encoding import Encoding
-from lookhops.encoding.columns import Columns
+from lookhops.encoding.columns import NOT_SEEN, Columns
 from lookhops.encoding.preprocessing import PreparedGraphs
+from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
@@ -45,21 +47,18 @@ class Inputs:
 
     The last five are there where the model reads such columns; ``node_labels``, which say how many
     nodes there are, always, with no columns where the model reads none.
+
+    Args:
+        sides: The columns of nodes, edges and graphs, by how the names of their inputs begin.
     """
 
-    nodes: Columns
-    edges: Columns
-    whole: Columns
+    sides: Mapping[str, Columns]
 
     @classmethod
     def of(cls, encoding: Encoding) -> Inputs:
         """The inputs of a model with this encoding."""
-        return cls(encoding.nodes, encoding.edges or Columns(), encoding.whole or Columns())
-
-    @property
-    def sides(self) -> dict[str, Columns]:
-        """The columns of each side, by how the names of its inputs begin."""
-        return {"node": self.nodes, "edge": self.edges, "graph": self.whole}
+        edges, whole = encoding.edges or Columns(), encoding.whole or Columns()
+        return cls({"node": encoding.nodes, "edge": edges, "graph": whole})
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,7 +87,7 @@ class Inputs:
         return {name: np.asarray(found[name]) for name in self.names if name in found}
 
     def graphs(self, given: dict[str, Tensor]) -> Graphs:
-        """The graphs of such inputs; the other way round, without reading any value."""
+        """The graphs of such inputs, without reading any value."""
         node_ptr, edge_index = running_sum(given["graph_sizes"]), given["edge_index"]
         nodes = given["node_labels"].shape[0]
         source, target = edge_index.unbind(0)
@@ -132,9 +131,8 @@ def _features(columns: Columns, numbers: Tensor | None, labels: Tensor | None) -
 class ExportedModel(nn.Module):
     """All networks of a model folder that answer, from the arrays of :class:`Inputs`.
 
-    The same lines compute it that train and predict: what graphs become as columns, neighbourhoods
-    and totals, the network in masked form (all shapes follow from those of the inputs), the average
-    over members, the calibration, the mean over seeds.
+    The same lines compute it that train and predict, with the network in masked form: all shapes
+    follow from those of the inputs.
     """
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -229,3 +227,74 @@ class ExportedModel(nn.Module):
 def _count(graphs: Graphs) -> int:
     """Number of graphs; Python's ``len`` would make it a constant of the export."""
     return graphs.node_ptr.shape[0] - 1
+
+
+# -------------------------------------------------------------------- made-up graphs
+
+#: Most nodes of a graph that is made up.
+MOST_NODES = 100
+
+
+def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
+    """Graphs in a model's columns, of the sizes that it was trained on, all else at random.
+
+    Some values of labels are not seen by the model, some numbers are blank, some nodes alone.
+    """
+    generator = np.random.default_rng(seed)
+    low, high = checkpoint.config.get("facts", {}).get("nodes_range", (1, MOST_NODES))
+    low = min(max(low, 1), MOST_NODES)
+    sizes = generator.integers(low, min(max(high, low), MOST_NODES) + 1, size=count)
+    first = np.cumsum(sizes) - sizes
+    node = np.arange(sizes.sum())
+    start = np.repeat(first, sizes)
+    # A tree on most nodes, and a few edges more.
+    before = start + (generator.random(len(node)) * (node - start)).astype(int)
+    linked = (node > start) & (generator.random(len(node)) < 0.95)
+    more = start + (generator.random(len(node)) * np.repeat(sizes, sizes)).astype(int)
+    extra = (more != node) & (generator.random(len(node)) < 0.1)
+    ends = np.stack(
+        (np.concatenate((node[linked], node[extra])), np.concatenate((before[linked], more[extra])))
+    )
+    pairs = np.unique(np.sort(ends, axis=0), axis=1)
+    source, target = (torch.from_numpy(np.concatenate(both)) for both in (pairs, pairs[::-1]))
+    encoding, scales = checkpoint.encoding, checkpoint.preprocessing(checkpoint.answering[0]).scales
+    return Graphs.from_edges(
+        source,
+        target,
+        torch.from_numpy(sizes),
+        nodes=_drawn_features(encoding.nodes, encoding.by_name, scales.nodes, len(node), generator),
+        edges=_drawn_features(
+            encoding.edges or Columns(), encoding.by_name, scales.edges, pairs.shape[1], generator
+        ).map(lambda columns: columns.repeat(2, 1)),
+        whole=_drawn_features(encoding.whole or Columns(), True, None, count, generator),
+        name="made-up graphs",
+        featuriser=encoding.featuriser,
+    )
+
+
+def _drawn_features(
+    columns: Columns,
+    not_seen: bool,
+    scale: Scale | None,
+    rows: int,
+    generator: np.random.Generator,
+) -> Features:
+    """Labels, and numbers about as large as the training part's; weights are not below zero."""
+    values = tuple((*known, NOT_SEEN) if not_seen else known for known in columns.values)
+    labels = [generator.integers(0, len(known), size=rows) for known in values]
+    numbers = generator.standard_normal((rows, len(columns.numbers)))
+    if scale is not None:
+        numbers = numbers / np.asarray(scale.factor) + np.asarray(scale.shift)
+    if columns.weight is not None:
+        weight = columns.numbers.index(columns.weight)
+        numbers[:, weight] = np.abs(numbers[:, weight])
+    for column, name in enumerate(columns.numbers):
+        if name in columns.blanks:
+            numbers[generator.random(rows) < 0.1, column] = np.nan
+    return Features(
+        torch.from_numpy(numbers).float(),
+        columns.numbers,
+        torch.from_numpy(np.stack(labels, 1)) if labels else None,
+        columns.labels,
+        values if labels else (),
+    )

@@ -16,10 +16,9 @@ from torch.export import Dim
 from lookhops import Graphs, LookHopsError, Predictor, load
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import counts_of, insertion, last_begin, run_begins, spread
-from lookhops.models import train_into
-from lookhops.models.export import compare, export_model, files, load_exported, made_up
-from lookhops.models.export.check import rests_on_rounding
-from lookhops.models.export.module import ExportedModel, Inputs
+from lookhops.models import export, train_into
+from lookhops.models.export import compare, export_model, load_exported, rests_on_rounding
+from lookhops.models.exported import ExportedModel, Inputs, made_up
 from lookhops.nn import Architecture, LiChebConv, LookHopsPooling
 from lookhops.ops.ranking import nearness
 from lookhops.sources.bundled import write_transfers
@@ -27,7 +26,7 @@ from lookhops.training import Protocol
 
 PROTOCOL = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
 SMALL = Architecture(hidden=4, layers=2, k=1)
-EXAMPLE = Path(__file__).parents[3] / "examples" / "predict_onnx.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "predict_onnx.py"
 
 
 @pytest.fixture
@@ -258,7 +257,7 @@ def test_what_cannot_be_exported_is_a_sentence(lookhops, tmp_path):
 
 def test_without_onnx_there_is_a_sentence_before_anything_is_done(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setattr(files, "_program", lambda *given: pytest.fail("it was recorded"))
+    monkeypatch.setattr(export, "_program", lambda *given: pytest.fail("it was recorded"))
     graphs = load("hops-1", size=20)
     predictor = tiny(tmp_path, graphs, replace(SMALL, layers=1))
     with pytest.raises(LookHopsError, match="onnx"):
