@@ -117,12 +117,26 @@ EDGE = torch.tensor([[0], [1]])
         (Data(x=X / 0, y=torch.tensor([0])), "Graph 1 has a node feature that is not"),
         (Data(x=X, edge_index=EDGE + 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
         (Data(x=X, edge_index=EDGE - 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
+        (Data(x=torch.full((2, 3), 1e300, dtype=torch.float64)), "Graph 1 has a node feature"),
+        (Data(x=X.to_sparse()), "Graph 1: x"),
+        (Data(x=X.to("meta")), "Graph 1: x"),
+        (Data(x="CCO"), "Graph 1: x"),
+        (Data(x=X, edge_index=EDGE[0]), "Graph 1: edge_index"),
+        (Data(x=X, edge_index=EDGE.float()), "Graph 1: edge_index"),
+        (Data(x=X, edge_attr="single"), "Graph 1: edge_attr"),
+        (Data(x=X, y="active"), "Graph 1: y"),
     ],
 )
 def test_what_cannot_be_packed_is_said(bad: Data, sentence: str):
     good = Data(x=X, edge_index=EDGE, y=torch.tensor([0]))
     with pytest.raises(LookHopsError, match=sentence):
         Graphs.from_pyg([good, bad])
+
+
+@pytest.mark.parametrize("large", [1_000, 1_000_000, 2**60])
+def test_a_large_whole_number_is_the_name_of_a_class(large: int):
+    data = [Data(x=X, y=torch.tensor([large if i % 2 else 0])) for i in range(4)]
+    assert Graphs.from_pyg(data).class_names == ("0", str(large))
 
 
 def test_a_dataset_of_several_types_of_nodes_is_said():

@@ -60,6 +60,7 @@ def test_few_numbers_are_classes_and_many_are_numbers():
     ("cells", "options", "sentence"),
     [
         (["1", "inf"], {}, "graph 1: 'inf' of 'y' is not a finite number"),
+        (["1", "1e300"], {}, "graph 1: '1e300' of 'y' is not a finite number"),
         (["1", "a"], {"kind": "numbers"}, "graph 1: 'a' of 'y' is not a finite number"),
         (["a", "b"], {"classes": ["a"]}, "graph 1: 'b' of 'y' is not a class; the classes are a"),
         (["", None], {}, "no graph has a value"),

@@ -163,6 +163,7 @@ def test_node_link_as_networkx_writes_it(tmp_path: Path):
     [
         ("", "the file is empty"),
         ("{", "line 1: not JSON"),
+        ('{"id": ' + "1" * 5000 + "}", "line 1: not JSON"),
         (
             '{"nodes": [{"id": 1}]}\n[]',
             "not a graph (the content is [], not an object); one is",

@@ -92,6 +92,8 @@ def test_every_metric_is_evaluated_beside_the_means():
 def test_what_cannot_be_learnt_and_what_is_not_defined():
     task, same = Regression("logS"), torch.ones(4).double()
     assert task.lacking(same, torch.arange(4)) == "'logS' has not two different numbers"
+    tiny = 1e-300 * torch.arange(4, dtype=torch.float64)
+    assert "less than 1e-100" in task.lacking(tiny, torch.arange(4))
     assert task.lacking(torch.arange(4.0), torch.arange(3)) is None
     found = task.evaluate(torch.zeros(4, 1), same)
     assert (found["mae"], found["r2"], found["spearman"]) == (1, None, None)

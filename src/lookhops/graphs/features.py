@@ -258,14 +258,14 @@ class Features:
             raise LookHopsError("A label is not below its column's number of values.")
 
     def are_sound(self, rows: int) -> bool:
-        """Whether the tensors are so many rows of floats and of labels that have values."""
+        """Whether the tensors are so many rows of finite floats and of labels that have values."""
         for name, tensor in self.tensors.items():
             if tensor.dim() != 2 or len(tensor) != rows:
                 return False
             if tensor.is_floating_point() != (name == "numbers"):
                 return False
         self.check_labels()
-        return True
+        return self.numbers is None or not bool(self.numbers.float().isinf().any())
 
 
 def join_features(parts: Sequence[Features]) -> Features:

@@ -15,6 +15,11 @@ from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.networkx import features_of
 from lookhops.graphs.targets import columns_of_rows, pack_targets, read_target
 
+#: What is read of a graph.
+FIELDS = ("x", "edge_index", "edge_attr", "edge_weight", "u", "y")
+#: Whole numbers below this are numbers of classes.
+MOST_CLASSES = 1000
+
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
@@ -44,7 +49,9 @@ def edges_of(
         (u, graph_ptr, "a graph feature"),
     ):
         if features is not None:
-            _refuse(features.isinf().any(1), ptr, f"{what} that is not a finite number")
+            # Comparisons with NaN, a blank, are false.
+            wrong = (features.abs() > torch.finfo(torch.float32).max).any(1)
+            _refuse(wrong, ptr, f"{what} that is not a finite number of float32")
     edge_features = Features.from_columns(edge_attr)
     if edge_weight is not None:
         numbers = edge_features.numbers
@@ -124,7 +131,7 @@ def _collated(dataset: Any) -> _Collated | None:
     stored, slices, length = dataset._data, dataset.slices, len(dataset)
     if not isinstance(stored, Data):
         return None
-    used = {"x", "edge_index", "edge_attr", "edge_weight", "u", "y"} & set(stored.keys())
+    used = set(FIELDS) & set(stored.keys())
     if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
         return None
     nodes, edges = slices["x"].diff(), slices["edge_index"].diff()
@@ -165,6 +172,24 @@ def _check_kind(data: list[Any]) -> None:
             )
         if not isinstance(one, Data):
             raise LookHopsError(f"Graph {number} is no PyG Data, but {type(one).__name__}.")
+        for name in FIELDS:
+            _check_field(number, name, one.get(name))
+
+
+def _check_field(number: int, name: str, value: Any) -> None:
+    """Refuse what is no dense tensor of numbers; ``y`` may be a plain number or a list, too."""
+    wrong = ""
+    if isinstance(value, Tensor):
+        if value.layout != torch.strided or value.is_meta or value.is_complex():
+            wrong = "must be a dense tensor of real numbers"
+        elif name == "edge_index" and (value.dim() != 2 or len(value) != 2):
+            wrong = f"must have the shape (2, edges); found {tuple(value.shape)}"
+        elif name == "edge_index" and value.is_floating_point():
+            wrong = f"must hold whole numbers; found {value.dtype}"
+    elif value is not None and (name != "y" or isinstance(value, str)):
+        wrong = f"must be a tensor; found {type(value).__name__}"
+    if wrong:
+        raise LookHopsError(f"Graph {number}: {name} {wrong}.")
 
 
 def _two_axes(features: Tensor | None) -> Tensor | None:
@@ -190,14 +215,15 @@ def _cat(features: list[Tensor | None], name: str, counts: Tensor) -> Tensor | N
 def _targets(y: Any, count: int) -> dict[str, Any]:
     """Fields of ``Graphs`` from PyG's ``y``: a list with one entry a graph, or all in one tensor.
 
-    Whole numbers are classes as they are; floats are numbers, or classes where they are few and
-    whole.
+    Whole numbers below 1,000 are classes as they are; larger ones and floats are numbers, or
+    classes where they are few and whole.
     """
     cells = [] if y is None else _cells(y, count)
     if not cells:
         return {"y": None}
     filled = [value for value in (cells[0] if len(cells) == 1 else ()) if value is not None]
-    if filled and all(isinstance(value, int) for value in filled):
+    whole = bool(filled) and all(isinstance(value, int) for value in filled)
+    if whole and max(filled) < MOST_CLASSES:
         if min(filled) < 0:
             number = cells[0].index(min(filled))
             raise LookHopsError(f"Graph {number}: y must be one class, a whole number from 0.")

@@ -27,10 +27,12 @@ BLANK_TEXTS = (
 _ABSENT = ("None", "nan", "<NA>", "NaT")
 #: A column with more different numbers than this is not one of classes.
 MANY_CLASSES = 20
+#: Squares of larger numbers, and sums of them, would leave the range of float64.
+LARGEST = 1e100
 #: The kinds of numbers: what each one is, and which are of that kind, of an array.
 NUMBERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "numbers": ("a finite number", np.isfinite),
-    "counts": ("a whole number from 0", lambda y: (y >= 0) & (y < np.inf) & (np.rint(y) == y)),
+    "numbers": ("a finite number, at most 1e100 in size", lambda y: np.abs(y) <= LARGEST),
+    "counts": ("a whole number from 0", lambda y: (y >= 0) & (y <= LARGEST) & (np.rint(y) == y)),
 }
 #: What a column may be said to be; ``auto`` looks at its values.
 KINDS = ("auto", "classes", *NUMBERS)

@@ -222,7 +222,7 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 content = json.loads(line.decode("utf-8-sig"))
                 if b"\\u" in line:  # half of a surrogate pair is JSON, but no character
                     json.dumps(content, ensure_ascii=False).encode()
-            except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 raise LookHopsError(f"{where}: not JSON ({error}).") from error
             try:
                 yield number, read(GRAPH, content)

@@ -18,6 +18,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
 from lookhops.core.words import counted
 from lookhops.graphs import Target
+from lookhops.graphs.targets import LARGEST
 from lookhops.tasks.answers import NumberAnswers, Tested
 from lookhops.tasks.charts import number_charts
 from lookhops.tasks.conformal import (
@@ -83,8 +84,12 @@ class OneNumber(TargetTask):
         return ~target.isnan()
 
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
-        known = target[train][self.known(target[train])].unique()
-        return None if len(known) > 1 else f"{self.name!r} has not two different numbers"
+        known = target[train][self.known(target[train])]
+        if len(known.unique()) < 2:
+            return f"{self.name!r} has not two different numbers"
+        if known.max() - known.min() < 1 / LARGEST:
+            return f"the numbers of {self.name!r} differ by less than {1 / LARGEST:g}"
+        return None
 
     def losses(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None

@@ -46,7 +46,7 @@ def read_splits(path: Path | str, graphs: Graphs | int) -> list[Split]:
         content = json.loads(read_bytes(Path(path)).decode())
     except json.JSONDecodeError as error:
         raise LookHopsError(f"{path}, line {error.lineno}: not JSON ({error.msg}).") from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise LookHopsError(f"{path}: cannot be read ({error}).") from error
     if not isinstance(content, list) or not content:
         raise LookHopsError(f"{path}: expected a list of splits, and at least one.")
