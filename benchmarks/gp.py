@@ -28,8 +28,7 @@ from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features, default_values
 from lookhops.graphs.targets import Target
-from lookhops.learners.gp import GaussianProcess
-from lookhops.learners.gp_fitted import FittedProcess
+from lookhops.learners.gp import FittedProcess, GaussianProcess
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 
@@ -123,7 +122,7 @@ def scikit_learn(process: FittedProcess, graphs: Graphs, some: np.ndarray, train
     kernel = Weighted(stack, np.full(len(stack) + 1, -2.0))
     GaussianProcessRegressor(kernel, alpha=1e-4).fit(numbers[some], y[some])
     weights = time.perf_counter()
-    ours = np.append(one.weights.kernels.numpy(), one.weights.noise)
+    ours = np.append(one.weights.numpy(), float(one.noise))
     model = GaussianProcessRegressor(Weighted(stack, np.log(ours)), alpha=1e-12, optimizer=None)
     model.fit(numbers[:train], y[:train])
     solved = time.perf_counter()
@@ -131,7 +130,7 @@ def scikit_learn(process: FittedProcess, graphs: Graphs, some: np.ndarray, train
     answers = sum(w * kernel[train:] for w, kernel in zip(ours, stack, strict=False)) @ model.alpha_
     answered = time.perf_counter()
     found = process.outputs(graphs[train:])[:, 0].numpy()
-    apart = np.abs(answers * one.spread + float(one.mean) - found).max()
+    apart = np.abs(answers * float(one.spread) + float(one.mean) - found).max()
     return (
         f"  scikit-learn, given the kernels: weights {weights - start:.1f} s, solve "
         f"{solved - weights:.1f} s, {ASKED:,} answers {answered - solved:.2f} s; largest difference"

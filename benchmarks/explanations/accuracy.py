@@ -23,8 +23,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.core.words import NONE
 from lookhops.learners import Fitted, FittedNetwork
-from lookhops.learners.gp import GaussianProcess
-from lookhops.learners.gp_fitted import FittedProcess
+from lookhops.learners.gp import FittedProcess, GaussianProcess
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.sources.splits import SplitPlan

@@ -14,9 +14,8 @@ from lookhops.core.files import pack_tensors, unpack_tensors
 from lookhops.encoding import Encoding
 from lookhops.graphs.features import Features
 from lookhops.graphs.targets import pack_targets, read_target
-from lookhops.learners import gp_fitted, kernels
-from lookhops.learners.gp import Approximate, GaussianProcess
-from lookhops.learners.gp_fitted import FittedProcess
+from lookhops.learners import gp, kernels
+from lookhops.learners.gp import Approximate, FittedProcess, GaussianProcess
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import Split, split
@@ -65,14 +64,14 @@ def test_answers_and_variance_by_their_formulas(molecules, process):
     parts = split(molecules, 1)
     train, test = molecules[parts.train], molecules[parts.test]
     one, kernel = process.targets[0], process.kernels
-    weigh = one.weights.kernels
+    weigh = one.weights
     inner = torch.tensordot(weigh, kernel.full(process.rows(train)), 1)
     across = torch.tensordot(weigh, kernel.full(process.rows(test)), 1)
-    inner += one.weights.noise * torch.eye(len(train))
+    inner += one.noise * torch.eye(len(train))
     z = (train.y - one.mean) / one.spread
     expected = one.mean + one.spread * across @ torch.linalg.solve(inner, z)
     torch.testing.assert_close(process.outputs(test)[:, 0], expected, atol=1e-8, rtol=0)
-    prior = weigh @ kernel.diagonal(process.rows(test)) + one.weights.noise
+    prior = weigh @ kernel.diagonal(process.rows(test)) + one.noise
     seen = (across * torch.linalg.solve(inner, across.T).T).sum(1)
     variance = one.spread**2 * (prior - seen)
     torch.testing.assert_close(process.variance(test)[:, 0], variance, atol=1e-8, rtol=0)
@@ -83,10 +82,8 @@ def test_answers_and_variance_by_their_formulas(molecules, process):
 def test_leave_one_out_answers_are_those_of_a_process_without_the_graph(molecules, process):
     parts = split(molecules, 1)
     one = process.targets[0]
-    inner = torch.tensordot(
-        one.weights.kernels, process.kernels.full(process.kernels.references), 1
-    )
-    inner += one.weights.noise * torch.eye(len(parts.train))
+    inner = torch.tensordot(one.weights, process.kernels.full(process.kernels.references), 1)
+    inner += one.noise * torch.eye(len(parts.train))
     z = (molecules.y[parts.train] - one.mean) / one.spread
     for i in (0, 7, len(z) - 1):
         kept = torch.arange(len(z)) != i
@@ -202,7 +199,7 @@ def test_more_graphs_than_are_solved_exactly(molecules, process):
 
 
 def test_a_variance_that_looks_at_fewer_graphs_is_larger(molecules, process, monkeypatch):
-    monkeypatch.setattr(gp_fitted, "VARIANCE_GRAPHS", 30)
+    monkeypatch.setattr(gp, "VARIANCE_GRAPHS", 30)
     again = replace(process)
     assert (again.variance(molecules) >= process.variance(molecules) - 1e-9).all()
 

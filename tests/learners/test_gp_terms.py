@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from lookhops.graphs.targets import targets_of
 from lookhops.learners import gp_terms
-from lookhops.learners.gp import GaussianProcess
-from lookhops.learners.gp_fitted import FittedProcess
+from lookhops.learners.gp import FittedProcess, GaussianProcess
 from lookhops.learners.learner import Terms
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
@@ -64,10 +63,8 @@ def test_nodes_have_what_a_naive_count_of_matches_says(molecules, pairs):
     process = learner.fit(molecules, task_of(molecules), parts, 1)
     rows, references = process.rows(molecules[parts.test]), process.kernels.references
     one = process.targets[0]
-    beta, weight = one.coefficients[:, 0].numpy(), one.weights.kernels.numpy()
-    *hops, last = gp_terms.assignment_terms(
-        process.kernels, rows, one.coefficients, one.weights.kernels
-    )
+    beta, weight = one.coefficients[:, 0].numpy(), one.weights.numpy()
+    *hops, last = gp_terms.assignment_terms(process.kernels, rows, one.coefficients, one.weights)
     found = hops if pairs else [*hops, last]
     wanted = np.zeros((len(rows.codes), 3))
     codes, known = (

@@ -1,11 +1,13 @@
 """Kernels of graphs against their definitions."""
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 
 from lookhops.learners import kernels as module
-from lookhops.learners.kernels import GraphRows, Kernels, Standardised, median_distance
+from lookhops.learners.gp_columns import CUT, Group
+from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.neighbourhoods import gram_by_hop
 from lookhops.sources.loading import load
 from strategies import graph_sets
@@ -37,18 +39,19 @@ def test_kernels_of_columns_by_their_formulas_and_nothing_that_does_not_vary():
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(12, 4, generator=generator, dtype=torch.float64) * 3 + 5
     values[:, 2], values[3, 0], values[5, 1] = 7.0, torch.nan, 1e30
-    scale = Standardised.fit(values)
-    z = scale(values)
+    group = Group.fit(values, torch.arange(12))
+    z, median = group(values), float(group.median)
     assert z.shape == (12, 3)
     assert z[3, 0] == 0
-    assert z[5, 1] <= module.CUT
+    assert z[5, 1] <= CUT
     known = values[:, 3]
     torch.testing.assert_close(z[:, 2].double(), (known - known.mean()) / known.std(correction=0))
     graphs = load("solubility")[:12]
     rows = GraphRows.of(graphs, 0, {"totals": z})
-    kernels = Kernels(rows, {"totals": (median := median_distance(z))})
+    kernels = Kernels(rows, {"totals": median})
     near, wide, linear = kernels.full(rows)[-3:]
     apart = torch.cdist(z.double(), z.double()).square()
+    assert median == pytest.approx(float(apart.median()))
     torch.testing.assert_close(near, (-apart / median).exp(), atol=1e-9, rtol=0)
     torch.testing.assert_close(wide, (-apart / (4 * median)).exp(), atol=1e-9, rtol=0)
     torch.testing.assert_close(linear, z.double() @ z.double().T / 3)

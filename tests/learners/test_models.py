@@ -14,9 +14,9 @@ from lookhops.core.options import CLASSICAL
 from lookhops.encoding import Encoding
 from lookhops.graphs.features import Features
 from lookhops.graphs.targets import pack_targets, read_target
-from lookhops.learners import LEARNERS, scorers, wl
+from lookhops.learners import LEARNERS, wl
 from lookhops.learners.scorers import Question
-from lookhops.learners.tabular import fit_boosting, fit_forest
+from lookhops.learners.trees import Boosting, Forest
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
@@ -159,8 +159,8 @@ def test_trees_answer_as_those_of_scikit_learn(classes):
     kind = "Classifier" if classes else "Regressor"
     whole = rows.round(1).astype(np.float32)  # forests read single precision
     for found, make, x in (
-        (fit_boosting(question, rows, 3), f"HistGradientBoosting{kind}", rows),
-        (fit_forest(question, whole, 20, 3), f"RandomForest{kind}", whole),
+        (Boosting.fit(question, rows, 3), f"HistGradientBoosting{kind}", rows),
+        (Forest.fit(question, whole, 3, 20), f"RandomForest{kind}", whole),
     ):
         more = {"n_estimators": 20} if "Forest" in make else {}
         model = getattr(ensemble, make)(random_state=3, **more)
@@ -232,9 +232,9 @@ def test_descriptors_stand_in_for_totals():
 
 def test_trees_that_scikit_learn_keeps_otherwise_are_refused(monkeypatch):
     rows, question = three_classes()
-    monkeypatch.setattr(scorers.Boosting, "answers", lambda self, rows, classes: np.eye(len(rows)))
+    monkeypatch.setattr(Boosting, "answers", lambda self, rows, classes: np.eye(len(rows)))
     with pytest.raises(LookHopsError, match="scikit-learn"):
-        fit_boosting(question, rows, 0)
+        Boosting.fit(question, rows, 0)
 
 
 @pytest.mark.parametrize("classes", [2, 3])

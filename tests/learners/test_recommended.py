@@ -10,7 +10,7 @@ import torch
 from lookhops import Graphs, LookHopsRegressor
 from lookhops.core.options import RECOMMENDED
 from lookhops.learners import recommend
-from lookhops.learners.gp_fitted import FittedProcess
+from lookhops.learners.gp import FittedProcess
 from lookhops.learners.recommended import MOST_ALONE, PAIRS, PLAIN
 from lookhops.runs.compare import compare
 from lookhops.sources.loading import load

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from lookhops.core.errors import LookHopsError
 
@@ -67,33 +67,55 @@ def offsets(parts: str, into: str) -> Expected:
     return Expected((parts,), "int64", 0, inf, rising=True, into=into)
 
 
+def saved(expected: Expected) -> Any:
+    """A field of :class:`Saved`, and what its tensor must be."""
+    return field(metadata={"expected": expected})
+
+
+class Saved:
+    """Tensors that are saved by the names of the fields. Subclasses are dataclasses of these."""
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Its tensors, by name."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], **sizes: int) -> Self:
+        """What :meth:`tensors` gave, checked; ``sizes`` are those that its fields name."""
+        table = {one.name: one.metadata["expected"] for one in fields(cls)}  # type: ignore[arg-type]
+        check_tensors(tensors, table, sizes=sizes)
+        return cls(**tensors)
+
+
 def check_tensors(
-    found: Mapping[str, Tensor], table: Mapping[str, Expected], besides: Collection[str] = ()
+    found: Mapping[str, Tensor],
+    table: Mapping[str, Expected],
+    sizes: Mapping[str, int] | None = None,
 ) -> None:
     """Refuse tensors that are not those of a table, one for each name.
 
     Args:
         found: The tensors.
         table: What each must be; sizes are named before they bound what follows.
-        besides: What may stand among them and is not looked at.
+        sizes: Named sizes that are known before.
     """
     for what, names in (
         ("lacks", [name for name in table if name not in found]),
-        ("also has", [name for name in found if name not in table and name not in besides]),
+        ("also has", [name for name in found if name not in table]),
     ):
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise LookHopsError(f"it {what} the parameter {names[0]!r}{more}")
-    sizes: dict[str, int] = {}
+    named = dict(sizes or {})
     for name, expected in table.items():
         value = found[name]
-        _check_shape(name, value, expected, sizes)
+        _check_shape(name, value, expected, named)
         if expected.into and value[[0, -1]].tolist() != [0, len(found[expected.into])]:
             raise LookHopsError(f"{name!r} does not divide {expected.into!r}")
         if expected.rising and bool((value[1:] < value[:-1]).any()):
             raise LookHopsError(f"{name!r} does not rise")
         if expected.dtype != "bool":
-            _check_range(name, value, expected, sizes)
+            _check_range(name, value, expected, named)
 
 
 def _check_shape(name: str, value: Tensor, expected: Expected, sizes: dict[str, int]) -> None:

@@ -17,8 +17,7 @@ from lookhops.core.tensors import check_tensors, numbers
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
-from lookhops.learners.gp import GaussianProcess
-from lookhops.learners.gp_fitted import FittedProcess
+from lookhops.learners.gp import FittedProcess, GaussianProcess
 from lookhops.learners.learner import Fitted, mean_variance, types_of, with_prefix
 from lookhops.learners.network import FittedNetwork, Network, NetworkLearner
 from lookhops.learners.scorers import LEAST, side_by_side
@@ -41,8 +40,7 @@ class FittedBlend(Fitted):
     """A trained network and a Gaussian process that answer together.
 
     Args:
-        learner: The blend.
-        task: What was asked.
+        learner, task, encoding, chosen: As for every :class:`Fitted`.
         part: The network.
         process: The process, fitted on the same training part; members of a seed share it.
         weight: How much of each target's answer is the network's, from 0 to 1, shape (targets).
@@ -50,14 +48,12 @@ class FittedBlend(Fitted):
 
     shared: ClassVar[tuple[str, ...]] = (*Fitted.shared, PROCESS, WEIGHT)
 
-    learner: Blend
-    task: Task
     part: FittedNetwork
     process: FittedProcess
     weight: Tensor
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        prepared = self.learner.network.prepare(graphs, self.part.encoding)
+        prepared = self.learner.prepare(graphs, self.encoding)
         return self.learner.together([self])(prepared)[0]
 
     def parts(self, target: int) -> list[tuple[float, Fitted]]:
@@ -90,7 +86,7 @@ class FittedBlend(Fitted):
         process = FittedProcess.from_tensors(learner.process, task, encoding, of_process)
         read_by_network = learner.encoding_of_network(encoding)
         part = FittedNetwork.from_tensors(learner.network, task, read_by_network, of_network)
-        return cls(learner, task, part, process, weight[WEIGHT])
+        return cls(learner, task, encoding, part, process, weight[WEIGHT])
 
 
 @dataclass(frozen=True)

@@ -5,36 +5,200 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES, check_fields, option
+from lookhops.core.schema import located
+from lookhops.core.tensors import Expected, check_tensors, codes, offsets
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.gp_fitted import FittedProcess, GraphColumns, TargetProcess, covariance_of
+from lookhops.learners.gp_columns import GraphColumns, Group
 from lookhops.learners.gp_solve import (
-    Link,
-    Solution,
-    Weights,
+    ClassProcess,
+    TargetProcess,
+    fit_link,
     solve,
     solve_inducing,
     weights_by_evidence,
 )
+from lookhops.learners.gp_terms import assignment_terms, process_terms
 from lookhops.learners.kernels import GraphRows, Kernels
-from lookhops.learners.learner import Fitted, Learner
+from lookhops.learners.learner import FITTED, Fitted, Learner, Terms, parts_named, with_prefix
 from lookhops.learners.scorers import side_by_side
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.tasks.task import Head
 
+#: The variance of an answer looks at no more training graphs than this.
+VARIANCE_GRAPHS = 4_000
+#: The average training graph is the mean of about so many.
+USUAL_GRAPHS = 1_000
 #: A kernel with a smaller share of the prior variance is not listed among what was chosen.
 LEAST_SHARE = 1e-3
 
 
 class Approximate(UserWarning):
     """A training part is too large for an exact answer."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProcess(Fitted):
+    """A Gaussian process that was fitted on a training part.
+
+    Args:
+        learner, task, encoding: As for every :class:`Fitted`.
+        columns: The columns that it reads.
+        kernels: Its kernels, with the reference graphs.
+        targets: The process of each target.
+        chosen: The share of each kernel in the prior variance, and the noise.
+        left_out: For each training graph the outputs of a process fitted on all others, shape
+            (graphs, task.out_channels), NaN where its target is blank; none when it was read from
+            a file.
+        left_out_variance: The variance of these answers, of the same shape.
+    """
+
+    is_sum: ClassVar[bool] = True
+
+    columns: GraphColumns
+    kernels: Kernels
+    targets: tuple[TargetProcess, ...]
+    left_out: Tensor | None = None
+    left_out_variance: Tensor | None = None
+
+    def rows(self, graphs: Graphs) -> GraphRows:
+        """What the kernels read of graphs."""
+        return GraphRows.of(graphs, self.learner.hops, self.columns(graphs), self.learner.pairs)
+
+    def outputs(self, graphs: Graphs) -> Tensor:
+        """As for :class:`Fitted`, in time that is linear in the graphs."""
+        answers = self.answers(self.rows(graphs), self.targets)
+        each = answers.split([len(one.mean) for one in self.targets], 1)
+        pairs = zip(self.targets, each, strict=True)
+        return side_by_side([one.outputs(answer).numpy() for one, answer in pairs], self.task)
+
+    def answers(self, rows: GraphRows, targets: Sequence[TargetProcess]) -> Tensor:
+        """The standardised answers to some targets, shape (g, c of all)."""
+        coefficients = torch.cat([one.coefficients for one in targets], 1)
+        weights = torch.cat([one.weights[:, None].expand(-1, len(one.mean)) for one in targets], 1)
+        answers = torch.zeros(len(rows), coefficients.shape[1], dtype=torch.float64)
+        for part, kernels in self.kernels.blocks(rows):
+            for kernel, weight in zip(kernels, weights, strict=True):
+                answers[part] += (kernel @ coefficients) * weight
+        return answers
+
+    def terms(self, graphs: Graphs, target: int) -> Terms:
+        """The scores of a target as sums (:func:`~lookhops.learners.gp_terms.process_terms`)."""
+        return process_terms(self, graphs.to("cpu"), target)
+
+    @cached_property
+    def usual(self) -> list[Tensor]:
+        """For each target what references have of each hop and of pairs in the mean, (parts, c)."""
+        count = len(self.kernels.references)
+        sample = self.kernels.references.select(torch.arange(0, count, -(-count // USUAL_GRAPHS)))
+        found = []
+        for one in self.targets:
+            each = assignment_terms(self.kernels, sample, one.coefficients, one.weights)
+            found.append(torch.stack([part.sum(0) for part in each]) / len(sample))
+        return found
+
+    def variance(self, graphs: Graphs) -> Tensor:
+        r"""The variance of each number, noise included, shape (g, task.out_channels).
+
+        .. math::
+            \sigma^2(x) = k(x, x) - k(x, Z) \, C^{-1} k(Z, x) + \sigma^2_{noise}.
+
+        Of classes it is the variance of the answer to an indicator (0 or 1), of counts that of the
+        count, not of its logarithm. With more than 4,000
+        reference graphs it is that of the first 4,000 alone: never too small.
+        """
+        rows = self.rows(graphs)
+        prior, found = self.kernels.diagonal(rows), []
+        for one, (kernels, factor) in zip(self.targets, self._factors, strict=True):
+            variance = one.weights @ prior + one.noise
+            for part, across in kernels.weighted(rows, one.weights):
+                seen = torch.linalg.solve_triangular(factor, across.T, upper=False)
+                variance[part] -= seen.square().sum(0)
+            variance = variance.clamp(min=one.noise) * one.spread**2
+            found.append(variance[:, None].expand(-1, len(one.mean)))
+        return torch.cat(found, 1)
+
+    @cached_property
+    def _factors(self) -> list[tuple[Kernels, Tensor]]:
+        """For each target the kernels of what its variance looks at, and the factor of these."""
+        found = []
+        for one in self.targets:
+            kernels = self.kernels.select(one.known.nonzero().flatten()[:VARIANCE_GRAPHS])
+            covariance = kernels.covariance(one.weights, one.noise)
+            factor, failed = torch.linalg.cholesky_ex(covariance)
+            if int(failed):
+                raise LookHopsError(
+                    "The covariance of the process' training graphs is not that of any graphs: "
+                    "the model is damaged; train it again."
+                )
+            found.append((kernels, factor))
+        return found
+
+    # ---------------------------------------------------------------- storing
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The reference graphs' counts, the columns' scale, and each target's coefficients."""
+        references = self.kernels.references
+        found = {"codes": references.codes, "node_ptr": references.node_ptr}
+        if references.pairs is not None:
+            found["pairs"], found["pair_ptr"] = references.pairs
+        found |= {f"values.{name}": z for name, z in references.columns.items()}
+        targets = {f"target{number}": one for number, one in enumerate(self.targets)}
+        return found | parts_named({**self.columns.groups, **targets})
+
+    @classmethod
+    def from_tensors(
+        cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
+    ) -> Self:
+        groups, targets = {}, []
+        for name, width in GraphColumns(encoding, {}).widths.items():
+            if f"{name}.spread" in tensors:
+                with located(name):
+                    groups[name] = Group.from_tensors(
+                        with_prefix(f"{name}.", tensors), columns=width
+                    )
+        columns = GraphColumns(encoding, groups)
+        names = [f"target{number}" for number in range(len(task.heads))]
+        parts = (*groups, *names, FITTED)
+        of_rows = {k: v for k, v in tensors.items() if k.partition(".")[0] not in parts}
+        references = _references(learner, columns, of_rows)
+        kernels = Kernels(references, columns.medians)
+        sizes = {"kernels": len(kernels), "graphs": len(references)}
+        for name, head in zip(names, task.heads, strict=True):
+            kind = ClassProcess if head.task.class_names else TargetProcess
+            sizes["channels"] = head.task.out_channels
+            with located(name):
+                one = kind.from_tensors(with_prefix(f"{name}.", tensors), **sizes)
+                if not bool(one.known.any()):
+                    raise LookHopsError("it is not known of any graph")
+            targets.append(one)
+        return cls(learner, task, encoding, columns, kernels, tuple(targets))
+
+
+def _references(learner: Any, columns: GraphColumns, tensors: Mapping[str, Tensor]) -> GraphRows:
+    """The reference graphs that were saved, checked."""
+    table = {
+        "node_ptr": offsets("graphs", into="codes"),
+        "codes": codes("nodes", learner.hops + 1),
+    }
+    if learner.pairs:
+        table |= {"pair_ptr": offsets("graphs", into="pairs"), "pairs": codes("pairs")}
+    for name, group in columns.groups.items():
+        table[f"values.{name}"] = Expected(("graphs", int(group.varies.sum())), "float32")
+    check_tensors(tensors, table)
+    pairs = (tensors["pairs"], tensors["pair_ptr"]) if learner.pairs else None
+    values = {name: tensors[f"values.{name}"] for name in columns.groups}
+    return GraphRows(tensors["codes"], tensors["node_ptr"], values, pairs)
 
 
 @dataclass(frozen=True)
@@ -57,6 +221,7 @@ class GaussianProcess(Learner):
     name: ClassVar[str] = "gp"
     fitted: ClassVar[type[Fitted]] = FittedProcess
     explains: ClassVar[bool] = True
+    reads_whole = True
 
     hops: int = option(5, least=0, most=1000)
     pairs: int = option(0, least=0, most=1000)
@@ -72,11 +237,6 @@ class GaussianProcess(Learner):
         """What pages call it."""
         return f"Gaussian process, {self.hops} hops"
 
-    @property
-    def reads_whole(self) -> bool:
-        """Features of whole graphs have kernels."""
-        return True
-
     def check(self, graphs: Graphs, task: Task) -> None:
         """Refuse losses other than the squared error: the evidence is that of normal noise."""
         for head in task.heads:
@@ -91,114 +251,90 @@ class GaussianProcess(Learner):
         training = graphs.select(split.train).to("cpu")
         generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(len(training), generator=generator)
-        columns = GraphColumns.fit(graphs, training, order)
-        values = columns(training)
-        rows = GraphRows.of(training, self.hops, values, self.pairs)
-        medians = columns.medians
-        references = rows
+        encoding = self.encoding(graphs)
+        columns = GraphColumns.fit(encoding, training, order)
+        rows = GraphRows.of(training, self.hops, columns(training), self.pairs)
+        kernels = every = Kernels(rows, columns.medians)
         if len(rows) > self.exact_graphs:
-            some = order[: self.inducing_graphs]
-            references = rows.select(some.sort().values)
+            kernels = every.select(order[: self.inducing_graphs].sort().values)
             warnings.warn(
                 f"{graphs.name}: {len(rows):,} training graphs are more than {self.exact_graphs:,}:"
-                f" {len(some):,} of them stand for all.",
+                f" {len(kernels.references):,} of them stand for all.",
                 Approximate,
                 stacklevel=2,
             )
-        fit = _Fit(self, rows, references, medians, order)
         target = task.targets(training).cpu()
-        found = [fit.target(head, target) for head in task.heads]
+        found = [
+            self._fit_target(head, head.target(target), every, kernels, order)
+            for head in task.heads
+        ]
         targets, outputs, variances = zip(*found, strict=True)
-        kernels = Kernels(references, medians)
         return FittedProcess(
+            self,
             task,
+            encoding,
             columns,
             kernels,
             targets,
-            _chosen(kernels, targets, task),
-            side_by_side([own.numpy() for own in outputs], task),
+            side_by_side([output.numpy() for output in outputs], task),
             torch.cat(variances, 1),
-            self.pairs,
+            chosen=_shares(kernels, targets, task),
         )
 
+    def _fit_target(
+        self, head: Head, y: Tensor, every: Kernels, kernels: Kernels, order: Tensor
+    ) -> tuple[TargetProcess, Tensor, Tensor]:
+        """The process of one target, its leave-one-out outputs and their variance.
 
-@dataclass(frozen=True, eq=False)
-class _Fit:
-    """What the targets of one training part share.
-
-    Args:
-        learner: The options.
-        rows: The training graphs.
-        references: Those that answers are made of: all, or the inducing ones.
-        medians: The median squared distance of each group of columns.
-        order: Numbers of the training graphs in random order.
-    """
-
-    learner: GaussianProcess
-    rows: GraphRows
-    references: GraphRows
-    medians: Mapping[str, float]
-    order: Tensor
-
-    def target(self, head: Head, target: Tensor) -> tuple[TargetProcess, Tensor, Tensor]:
-        """The process of one target, its leave-one-out outputs and their variance."""
-        y = head.target(target)
-        known = head.task.known(y)
-        width = head.task.out_channels
+        Args:
+            head: The target.
+            y: That of the training graphs.
+            every: The kernels of all training graphs.
+            kernels: Those of the graphs that answers are made of: the same, or inducing ones.
+            order: Numbers of the training graphs in random order.
+        """
+        known, width = head.task.known(y), head.task.out_channels
         wanted = y[known].double()[:, None]
         if head.task.class_names:
-            wanted = torch.nn.functional.one_hot(y[known], width).double()
+            wanted = one_hot(y[known], width).double()
         mean = wanted.mean(0)
         spread = float((wanted - mean).square().mean().sqrt()) or 1.0
         wanted = (wanted - mean) / spread
-        mine = self.order[known[self.order]][: self.learner.evidence_graphs].sort().values
-        weights = self._weights(mine, wanted[known.cumsum(0)[mine] - 1])
-        solution, of = self._solve(known, wanted, weights)
-        coefficients = torch.zeros(len(self.references), width, dtype=torch.float64)
-        coefficients[of] = solution.coefficients
-        left_out = mean + spread * solution.left_out
-        link = None
+        first = order[known[order]][: self.evidence_graphs].sort().values
+        evidence = every.select(first)
+        gram = evidence.full(evidence.references)
+        weights, noise = weights_by_evidence(gram, wanted[known.cumsum(0)[first] - 1])
+        measured = every if bool(known.all()) else every.select(known.nonzero().flatten())
+        if kernels is every:  # of which those without the target are left out
+            answering = known
+            solution = solve(measured.covariance(weights, noise), wanted)
+        else:
+            answering = torch.ones(len(kernels.references), dtype=torch.bool)
+            inducing = kernels.covariance(weights, 0.0)
+            blocks = partial(kernels.weighted, measured.references, weights)
+            solution = solve_inducing(inducing, blocks, wanted, noise)
+        coefficients = torch.zeros(len(answering), width, dtype=torch.float64)
+        coefficients[answering] = solution.coefficients
+        scale = torch.tensor([noise, spread], dtype=torch.float64)
+        process = TargetProcess(weights, scale[0], mean, scale[1], coefficients, answering)
         if head.task.class_names:
-            link = Link.fit(left_out, y[known], head.task.class_weights)
-        one = TargetProcess(weights, mean, spread, coefficients, of, link)
-        outputs = torch.full((len(self.rows), width), torch.nan, dtype=torch.float64)
+            left_out = process.scores(solution.left_out)
+            slope, offsets = fit_link(left_out, y[known], head.task.class_weights)
+            process = ClassProcess(**vars(process), slope=slope, offsets=offsets)
+        outputs = torch.full((len(y), width), torch.nan, dtype=torch.float64)
         variance = outputs.clone()
-        outputs[known] = one.outputs(solution.left_out)
-        variance[known] = solution.left_out_variance[:, None] * spread**2
-        return one, outputs, variance
-
-    def _weights(self, graphs: Tensor, wanted: Tensor) -> Weights:
-        """The weights by the evidence of these training graphs."""
-        kernels = Kernels(self.rows.select(graphs), self.medians)
-        return weights_by_evidence(kernels.full(kernels.references), wanted)
-
-    def _solve(self, known: Tensor, wanted: Tensor, weights: Weights) -> tuple[Solution, Tensor]:
-        """The solution for the training graphs that have a target, and which references it names.
-
-        Where all training graphs are references, those without the target are left out.
-        """
-        rows = self.rows if bool(known.all()) else self.rows.select(known.nonzero().flatten())
-        if self.references is self.rows:
-            return solve(covariance_of(Kernels(rows, self.medians), weights), wanted), known
-        kernels = Kernels(self.references, self.medians)
-        inducing = covariance_of(kernels, Weights(weights.kernels, 0.0))
-        found = solve_inducing(
-            inducing, lambda: kernels.weighted(rows, weights.kernels), wanted, weights.noise
-        )
-        return found, torch.ones(len(self.references), dtype=torch.bool)
+        outputs[known] = process.outputs(solution.left_out)
+        variance[known] = solution.left_out_variance[:, None] * process.spread**2
+        return process, outputs, variance
 
 
-def _chosen(kernels: Kernels, targets: Sequence[TargetProcess], task: Task) -> dict[str, float]:
+def _shares(kernels: Kernels, targets: Sequence[TargetProcess], task: Task) -> dict[str, float]:
     """Each kernel's share of the variance before anything is known, and the noise, by target."""
     prior, found = kernels.diagonal(kernels.references).mean(1), dict[str, float]()
     for head, one in zip(task.heads, targets, strict=True):
-        parts = one.weights.kernels * prior
-        total = float(parts.sum()) + one.weights.noise
-        names, values = [*kernels.names, "noise"], [*parts.tolist(), one.weights.noise]
-        shares = dict(zip(names, values, strict=True))
-        found |= {
-            head.key(f"share of {name}"): round(share / total, 4)
-            for name, share in shares.items()
-            if share / total >= LEAST_SHARE
-        }
+        parts = [*(one.weights * prior).tolist(), float(one.noise)]
+        total = float((one.weights * prior).sum()) + float(one.noise)
+        for name, part in zip([*kernels.names, "noise"], parts, strict=True):
+            if part / total >= LEAST_SHARE:
+                found[head.key(f"share of {name}")] = round(part / total, 4)
     return found

@@ -3,35 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from lookhops.core.tensors import Saved, numbers, positive, saved
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
 from lookhops.graphs import Graphs
-from lookhops.learners.kernels import Standardised, median_distance
-from lookhops.neighbourhoods import graph_totals
+from lookhops.learners.kernels import squared_distances
 from lookhops.sources.rdkit.descriptors import is_descriptor
+
+#: Standardised columns are cut here.
+CUT = 4.0
+#: Values of columns are cut here before they are standardised.
+LARGEST = 1e4
+#: Pairs of this many graphs give the median distance.
+MEDIAN_OF = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
-    """Columns that share their kernels.
+class Group(Saved):
+    r"""Columns that share their kernels: :math:`(x - \mu) / \sigma` of a training part, up to ±4.
 
-    Args:
-        scale: Mean and spread of each column in the training part.
-        median: The median squared distance of training graphs.
+    Blanks are 0, the mean. Columns that do not vary in the training part, whose spread is 0, are
+    left out. The median is that of squared distances of training graphs, never 0.
     """
 
-    scale: Standardised
-    median: float
+    mean: Tensor = saved(numbers("columns"))
+    spread: Tensor = saved(numbers("columns", low=0))
+    median: Tensor = saved(positive())
+
+    @classmethod
+    def fit(cls, values: Tensor, order: Tensor) -> Group:
+        """The scale of columns, shape (g, c), NaN where blank; the first in order give a median."""
+        is_known = values.isfinite()
+        count = is_known.sum(0).clamp(min=1)
+        cut = torch.where(is_known, values, 0).clamp(-LARGEST, LARGEST)
+        mean = cut.sum(0) / count
+        apart = torch.where(is_known, cut - mean, 0)
+        spread = (apart.square().sum(0) / count).sqrt()
+        found = cls(mean, torch.where(spread > 1e-9, spread, 0), torch.ones(()).double())
+        z = found(values)[order[:MEDIAN_OF]].double()
+        distances = squared_distances(z, z, z @ z.T)
+        median = float(distances.median()) or float(distances.mean()) or 1.0
+        return replace(found, median=torch.tensor(median, dtype=torch.float64))
 
     @property
-    def width(self) -> int:
-        """Columns that vary in the training part: the others are left out."""
-        return int((self.scale.spread > 0).sum())
+    def varies(self) -> Tensor:
+        """Which columns vary in the training part."""
+        return self.spread > 0
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """The columns that vary, float32, shape (g, varying)."""
+        cut = values[:, self.varies].clamp(-LARGEST, LARGEST)
+        scaled = (cut - self.mean[self.varies]) / self.spread[self.varies]
+        return scaled.clamp(-CUT, CUT).nan_to_num(0.0, CUT, -CUT).float()
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,63 +70,57 @@ class GraphColumns:
     Groups have kernels of their own, so that a single column counts beside 200 descriptors.
 
     Args:
-        label_sizes: How many values of each label of nodes, and of edges, are counted in totals.
-        whole: The features of whole graphs, if there are any.
+        encoding: The columns of the training graphs.
         groups: The groups in which any column varies.
     """
 
-    label_sizes: tuple[tuple[int, ...], tuple[int, ...]]
-    whole: Columns | None
+    encoding: Encoding
     groups: Mapping[str, Group]
 
     @classmethod
-    def fit(cls, graphs: Graphs, training: Graphs, order: Tensor) -> GraphColumns:
-        """The columns of a set and their scale in its training part.
+    def fit(cls, encoding: Encoding, training: Graphs, order: Tensor) -> GraphColumns:
+        """The columns and their scale; ``order`` is a random one of the training graphs."""
+        each = cls(encoding, {}).values(training)
+        groups = {name: Group.fit(values, order) for name, values in each.items()}
+        return cls(encoding, {name: one for name, one in groups.items() if one.varies.any()})
 
-        Args:
-            graphs: All graphs: they say which features there are.
-            training: The training graphs.
-            order: Numbers of the training graphs in random order: the first give the median.
-        """
-        whole = Columns.fit(graphs.whole) if graphs.whole.width else None
-        found = cls((graphs.nodes.label_sizes, graphs.edges.label_sizes), whole, {})
-        groups = {}
-        for name, values in found.values(training).items():
-            scale = Standardised.fit(values)
-            group = Group(scale, median_distance(scale(values)[order]))
-            if group.width:
-                groups[name] = group
-        return cls(found.label_sizes, whole, groups)
+    @cached_property
+    def features(self) -> Columns:
+        """The features of whole graphs."""
+        return self.encoding.whole or Columns()
 
-    @staticmethod
-    def widths(encoding: Encoding) -> dict[str, int]:
-        """How many columns each group has of graphs that the encoding reads, in their order."""
-        whole = encoding.whole or Columns()
-        described = [is_descriptor(whole.features[owner]) for owner in whole.owners]
-        found = {"descriptors": sum(described), "columns": len(described) - sum(described)}
-        if not any(described):
-            found["totals"] = encoding.num_totals
-        return {name: width for name, width in found.items() if width}
+    @cached_property
+    def members(self) -> dict[str, Tensor]:
+        """Which encoded columns of whole graphs each group has, booleans; none for totals."""
+        names, owners = self.features.features, self.features.owners
+        described = torch.tensor([is_descriptor(names[owner]) for owner in owners]).bool()
+        found = {"descriptors": described, "columns": ~described}
+        return {name: mine for name, mine in found.items() if mine.any()}
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """How many columns each group may have, in their order."""
+        found = {name: int(mine.sum()) for name, mine in self.members.items()}
+        totals = {} if "descriptors" in found else {"totals": self.encoding.num_totals}
+        return found | totals
 
     @property
     def medians(self) -> dict[str, float]:
         """The median squared distance of each group."""
-        return {name: group.median for name, group in self.groups.items()}
+        return {name: float(group.median) for name, group in self.groups.items()}
 
     def __call__(self, graphs: Graphs) -> dict[str, Tensor]:
         """Standardised columns of each group, shape (g, c)."""
         values = self.values(graphs)
-        return {name: group.scale(values[name]) for name, group in self.groups.items()}
+        return {name: group(values[name]) for name, group in self.groups.items()}
 
     def values(self, graphs: Graphs) -> dict[str, Tensor]:
         """The columns of all groups, float64, NaN where blank."""
         found: dict[str, Tensor] = {}
-        if self.whole is not None:
-            encoded = self.whole.encode(graphs.whole, dtype=torch.float64).cpu()
-            each = {name: encoded[:, mine] for name, mine in self._members.items()}
-            found = {name: values for name, values in each.items() if values.shape[1]}
+        if (encoded := self.encoding.encode_whole(graphs)) is not None:
+            found = {name: encoded.cpu()[:, mine] for name, mine in self.members.items()}
         if "descriptors" not in found:
-            found["totals"] = graph_totals(graphs, *self.label_sizes).cpu()
+            found["totals"] = self.encoding.totals(graphs).cpu()
         return found
 
     def by_feature(self, each: Mapping[str, Tensor], like: Tensor) -> tuple[Tensor | None, Tensor]:
@@ -107,61 +130,25 @@ class GraphColumns:
             each: For each group what those of its columns have that vary, shape (g, varying, c).
             like: Of the shape (g, c).
         """
-        totals = None
-        features = like.new_zeros(len(like), len(self._names), like.shape[1])
+        totals, owners = None, torch.tensor(self.features.owners, dtype=torch.long)
+        features = like.new_zeros(len(like), len(self.features.features), like.shape[1])
         for name, values in each.items():
-            varies = self.groups[name].scale.spread > 0
+            varies = self.groups[name].varies
             every = like.new_zeros(len(like), len(varies), like.shape[1])
             every[:, varies] = values
             if name == "totals":
                 totals = every
             else:
-                features.index_add_(1, self._owners[self._members[name]], every)
+                features.index_add_(1, owners[self.members[name]], every)
         return totals, features
 
     @property
     def mean_features(self) -> Tensor:
         """The mean of each feature of whole graphs in the training part, 0 of labels, (f)."""
-        encoded = torch.zeros(len(self._owners), dtype=torch.float64)
-        for name, mine in self._members.items():
+        encoded = torch.zeros(len(self.features.owners), dtype=torch.float64)
+        for name, mine in self.members.items():
             if name in self.groups:
-                encoded[mine] = self.groups[name].scale.mean.double()
-        numbers = 0 if self.whole is None else len(self.whole.numbers)
-        found = torch.zeros(len(self._names), dtype=torch.float64)
-        found[:numbers] = encoded[:numbers]  # blanks and labels follow
+                encoded[mine] = self.groups[name].mean
+        found, count = encoded.new_zeros(len(self.features.features)), len(self.features.numbers)
+        found[:count] = encoded[:count]  # blanks and labels follow
         return found
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        return () if self.whole is None else self.whole.features
-
-    @property
-    def _owners(self) -> Tensor:
-        """The feature of each encoded column."""
-        return torch.tensor([] if self.whole is None else self.whole.owners, dtype=torch.long)
-
-    @property
-    def _members(self) -> dict[str, Tensor]:
-        """Which encoded columns are of each group of features, booleans."""
-        described = torch.tensor([is_descriptor(self._names[owner]) for owner in self._owners])
-        return {"descriptors": described.bool(), "columns": ~described.bool()}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All of it as named tensors."""
-        found = {}
-        for name, group in self.groups.items():
-            found[f"{name}.mean"] = group.scale.mean
-            found[f"{name}.spread"] = group.scale.spread
-            found[f"{name}.median"] = torch.tensor(group.median, dtype=torch.float64)
-        return found
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], encoding: Encoding) -> GraphColumns:
-        """The columns that :meth:`tensors` gave, of graphs that the encoding reads."""
-        groups = {}
-        for name in cls.widths(encoding):
-            if f"{name}.median" in tensors:
-                scale = Standardised(tensors[f"{name}.mean"], tensors[f"{name}.spread"])
-                groups[name] = Group(scale, float(tensors[f"{name}.median"]))
-        sizes = encoding.nodes.sizes, () if encoding.edges is None else encoding.edges.sizes
-        return cls(sizes, encoding.whole, groups)

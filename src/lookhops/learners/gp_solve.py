@@ -1,6 +1,6 @@
 """The arithmetic of a Gaussian process: weights by the evidence, the solve, leave-one-out answers.
 
-Pure functions of kernels and targets; nothing here knows of graphs.
+All follows from kernels and targets; nothing here knows of graphs.
 """
 
 from __future__ import annotations
@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from scipy.linalg import lapack
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensors import Expected, Saved, numbers, positive, saved
 
 #: Bounds of the logarithm of a weight, and where the search begins.
 LOWEST, HIGHEST, START = -12.0, 4.0, -2.0
@@ -28,21 +31,14 @@ STEPS = 60
 JITTER = 1e-8
 
 
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """The weight of each kernel, and the variance of the noise.
-
-    Args:
-        kernels: Positive, float64, shape (k).
-        noise: Positive.
-    """
+class Weights(NamedTuple):
+    """The positive weight of each kernel, float64, shape (k), and the variance of the noise."""
 
     kernels: Tensor
     noise: float
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(NamedTuple):
     r"""What a solve finds for targets :math:`y`, shape (n, t).
 
     Args:
@@ -173,55 +169,89 @@ def solve_inducing(
     return Solution(coefficients, left_out, variance)
 
 
+# -------------------------------------------------------------------- answers
+
+
 @dataclass(frozen=True, eq=False)
-class Link:
-    r"""Probabilities of classes from answers to their indicators (0 or 1).
+class TargetProcess(Saved):
+    """The process of one target; classes have a channel each.
 
-    :math:`p = \mathrm{softmax}(a f + b)`, fitted on leave-one-out answers.
-
-    Args:
-        slope: :math:`a`.
-        offsets: :math:`b`, shape (classes).
+    Weights of the kernels, and the ``noise``, are for targets of variance 1: answers are multiplied
+    by the ``spread``, and the ``mean`` is added. Coefficients are those of the reference graphs, 0
+    where the target is not ``known``.
     """
 
-    slope: float
-    offsets: Tensor
+    weights: Tensor = saved(numbers("kernels", low=0))
+    noise: Tensor = saved(positive())
+    mean: Tensor = saved(numbers("channels"))
+    spread: Tensor = saved(positive())
+    coefficients: Tensor = saved(numbers("graphs", "channels"))
+    known: Tensor = saved(Expected(("graphs",), "bool"))
 
-    @classmethod
-    def fit(cls, left_out: Tensor, classes: Tensor, balanced: bool = False) -> Link:
-        """The likeliest slope and offsets, the latter pulled slightly to the classes' shares.
+    def outputs(self, standardised: Tensor) -> Tensor:
+        """Log-probabilities of classes, or numbers in the target's units."""
+        return self.scores(standardised)
 
-        Args:
-            left_out: Answers to the indicators of each class, shape (n, classes).
-            classes: Shape (n).
-            balanced: Whether all classes have the same weight, however rare they are.
-        """
-        from scipy.optimize import minimize
+    def scores(self, standardised: Tensor) -> Tensor:
+        """Numbers in the target's units, or logits of classes, which are linear in these."""
+        return self.mean + self.spread * standardised
 
-        count, kinds = left_out.shape
-        counts = classes.bincount(minlength=kinds).double()
-        weight = counts.new_full((count, 1), 1 / count)
-        if balanced:
-            weight = (counts[classes] * (counts > 0).sum()).reciprocal()[:, None]
-            counts = (counts > 0).double()
-        usual = ((counts + 0.5) / (counts.sum() + 0.5 * kinds)).log()
-        truth = torch.nn.functional.one_hot(classes, kinds).double()
+    @property
+    def score_scale(self) -> Tensor:
+        """What :meth:`scores` multiplies by."""
+        return self.spread
 
-        def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
-            slope, offsets = float(np.exp(values[0])), torch.from_numpy(values[1:])
-            log_p = (slope * left_out + offsets).log_softmax(1)
-            apart = (log_p.exp() - truth) * weight
-            away = offsets - usual
-            value = -(log_p * truth * weight).sum() + PULL * away.square().mean()
-            by_offset = apart.sum(0) + 2 * PULL * away / kinds
-            by_slope = slope * (apart * left_out).sum()
-            return float(value), np.append(float(by_slope), by_offset.numpy())
 
-        start = np.append(log(4.0), usual.numpy())
-        bounds = [(log(0.1), log(100.0)), *[(-20.0, 20.0)] * kinds]
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
-        return cls(float(np.exp(found.x[0])), torch.from_numpy(found.x[1:]))
+@dataclass(frozen=True, eq=False)
+class ClassProcess(TargetProcess):
+    r"""That of classes, whose logits are :math:`a f + b` of the answers :math:`f` to indicators."""
 
-    def __call__(self, answers: Tensor) -> Tensor:
-        """Log-probabilities, shape (g, classes)."""
-        return (self.slope * answers + self.offsets).log_softmax(1)
+    slope: Tensor = saved(positive())
+    offsets: Tensor = saved(numbers("channels"))
+
+    def outputs(self, standardised: Tensor) -> Tensor:
+        return self.scores(standardised).log_softmax(1)
+
+    def scores(self, standardised: Tensor) -> Tensor:
+        return self.slope * super().scores(standardised) + self.offsets
+
+    @property
+    def score_scale(self) -> Tensor:
+        return self.spread * self.slope
+
+
+def fit_link(left_out: Tensor, classes: Tensor, balanced: bool = False) -> tuple[Tensor, Tensor]:
+    r"""The likeliest :math:`a` and :math:`b` of :math:`p = \mathrm{softmax}(a f + b)`, by class.
+
+    The latter are pulled slightly to the classes' shares.
+
+    Args:
+        left_out: Leave-one-out answers to the indicators (0 or 1) of classes, shape (n, classes).
+        classes: Shape (n).
+        balanced: Whether all classes have the same weight, however rare they are.
+    """
+    from scipy.optimize import minimize
+
+    count, kinds = left_out.shape
+    counts = classes.bincount(minlength=kinds).double()
+    weight = counts.new_full((count, 1), 1 / count)
+    if balanced:
+        weight = (counts[classes] * (counts > 0).sum()).reciprocal()[:, None]
+        counts = (counts > 0).double()
+    usual = ((counts + 0.5) / (counts.sum() + 0.5 * kinds)).log()
+    truth = one_hot(classes, kinds).double()
+
+    def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+        slope, offsets = float(np.exp(values[0])), torch.from_numpy(values[1:])
+        log_p = (slope * left_out + offsets).log_softmax(1)
+        apart = (log_p.exp() - truth) * weight
+        away = offsets - usual
+        value = -(log_p * truth * weight).sum() + PULL * away.square().mean()
+        by_offset = apart.sum(0) + 2 * PULL * away / kinds
+        by_slope = slope * (apart * left_out).sum()
+        return float(value), np.append(float(by_slope), by_offset.numpy())
+
+    start = np.append(log(4.0), usual.numpy())
+    bounds = [(log(0.1), log(100.0)), *[(-20.0, 20.0)] * kinds]
+    found = torch.from_numpy(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
+    return torch.tensor(np.exp(float(found[0])), dtype=torch.float64), found[1:]

@@ -18,7 +18,8 @@ from lookhops.neighbourhoods import identities
 from lookhops.neighbourhoods.counts import pair_kinds
 
 if TYPE_CHECKING:
-    from lookhops.learners.gp_fitted import FittedProcess, TargetProcess
+    from lookhops.learners.gp import FittedProcess
+    from lookhops.learners.gp_solve import TargetProcess
 
 #: Points on the way from the mean of all columns to the columns of a graph.
 POINTS = 12
@@ -42,13 +43,13 @@ def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
     of_nodes = _of_nodes(process, graphs, rows, one)
     each, baseline = {}, usual.sum(0)
     first = len(process.kernels) - 3 * len(process.columns.groups)
-    for place, (name, group) in enumerate(process.columns.groups.items()):
+    for place, name in enumerate(process.columns.groups):
         each[name], at_mean = column_terms(
             rows.columns[name],
             process.kernels.references.columns[name],
             one.coefficients,
-            one.weights.kernels[first + 3 * place :][:3],
-            group.median,
+            one.weights[first + 3 * place :][:3],
+            process.kernels.medians[name],
         )
         baseline = baseline + at_mean
     scores = one.scores(process.answers(rows, [one]))
@@ -62,7 +63,7 @@ def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
         totals=None if totals is None else scale * totals,
         features=scale * features,
         whole=(-scale * usual.sum(0)).expand_as(scores),
-        mean_totals=None if totals is None else process.columns.groups["totals"].scale.mean,
+        mean_totals=None if totals is None else process.columns.groups["totals"].mean,
         mean_features=process.columns.mean_features,
     )
 
@@ -74,13 +75,13 @@ def _of_nodes(
 
     Equal nodes of a graph have their mean, and so have equal pairs, half at each of both nodes.
     """
-    found = assignment_terms(process.kernels, rows, one.coefficients, one.weights.kernels)
+    found = assignment_terms(process.kernels, rows, one.coefficients, one.weights)
     graph = segment_of(rows.node_ptr, len(rows.codes))
     identity = identities(graphs, rows.codes.shape[1] - 1)
     for hop, codes in enumerate(identity.unbind(1)):
         found[hop] = means_of_kinds(found[hop].T, kinds_of(combine(codes, graph))).T
-    if process.pairs:
-        ends, kinds, owner = pair_kinds(graphs, identity[:, 0], process.pairs)
+    if process.learner.pairs:
+        ends, kinds, owner = pair_kinds(graphs, identity[:, 0], process.learner.pairs)
         half = means_of_kinds(found[-1].T, kinds_of(combine(kinds, owner))).T / 2
         found[-1] = torch.zeros_like(found[0])
         for end in ends.unbind(1):

@@ -7,7 +7,7 @@ so that no more than a few rows of it are ever in memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 BLOCK = 2_000_000
 #: Hops of the kernel that sums over the first hops.
 FIRST_HOPS = 3
-#: Standardised columns are cut here.
-CUT = 4.0
-#: Values of columns are cut here before they are standardised.
-LARGEST = 1e4
-#: Pairs of this many graphs give the median distance.
-MEDIAN_OF = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,38 +87,6 @@ class GraphRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Standardised:
-    r"""Columns of graphs as :math:`(x - \mu) / \sigma` of a training part, cut at ±4.
-
-    Blanks are 0, the mean. Columns that do not vary in the training part are left out.
-
-    Args:
-        mean: Shape (c).
-        spread: Shape (c), 0 where a column does not vary.
-    """
-
-    mean: Tensor
-    spread: Tensor
-
-    @classmethod
-    def fit(cls, values: Tensor) -> Standardised:
-        """Mean and spread of columns, shape (g, c), NaN where blank."""
-        known = values.isfinite()
-        count = known.sum(0).clamp(min=1)
-        cut = torch.where(known, values, 0).clamp(-LARGEST, LARGEST)
-        mean = cut.sum(0) / count
-        apart = torch.where(known, cut - mean, 0)
-        spread = (apart.square().sum(0) / count).sqrt()
-        return cls(mean, torch.where(spread > 1e-9, spread, 0))
-
-    def __call__(self, values: Tensor) -> Tensor:
-        """The columns that vary, float32, shape (g, varying)."""
-        varies = self.spread > 0
-        cut = values[:, varies].clamp(-LARGEST, LARGEST)
-        scaled = (cut - self.mean[varies]) / self.spread[varies]
-        return scaled.clamp(-CUT, CUT).nan_to_num(0.0, CUT, -CUT).float()
-
-
 class Kernels:
     r"""Kernels between any graphs and a set of reference graphs.
 
@@ -141,26 +103,38 @@ class Kernels:
         medians: The median squared distance of each group of columns.
     """
 
-    def __init__(self, references: GraphRows, medians: Mapping[str, float]) -> None:
-        self.references, self.medians = references, dict(medians)
-        hops = references.codes.shape[1] - 1
-        self.first = min(FIRST_HOPS, hops)
-        self.names = [f"hop {hop}" for hop in range(hops + 1)]
-        if hops:
-            self.names.append(f"hops 0 to {self.first}")
-        if references.pairs is not None:
-            self.names.append("pairs")
-        for name in self.medians:
-            self.names += [f"{name}, near", f"{name}, wide", f"{name}, linear"]
+    references: GraphRows
+    medians: Mapping[str, float]
+
+    @cached_property
+    def hops(self) -> int:
+        """The most hops that are looked at."""
+        return self.references.codes.shape[1] - 1
+
+    @cached_property
+    def first(self) -> int:
+        """Hops of the kernel of the first hops."""
+        return min(FIRST_HOPS, self.hops)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What each kernel is called."""
+        first = [f"hops 0 to {self.first}"] if self.hops else []
+        pairs = [] if self.references.pairs is None else ["pairs"]
+        columns = [
+            f"{name}, {kind}" for name in self.medians for kind in ("near", "wide", "linear")
+        ]
+        return [*(f"hop {hop}" for hop in range(self.hops + 1)), *first, *pairs, *columns]
 
     def __len__(self) -> int:
         return len(self.names)
 
+    def select(self, index: Tensor) -> Kernels:
+        """The same with those of the references alone."""
+        return replace(self, references=self.references.select(index))
+
     def blocks(self, rows: GraphRows) -> Iterator[tuple[slice, Iterator[Tensor]]]:
         """Some graphs at a time: which, and each kernel of them and all references in turn.
-
-        Args:
-            rows: The graphs.
 
         Yields:
             Numbers of the graphs, and float64 tensors of shape (graphs, references), in the order
@@ -180,6 +154,15 @@ class Kernels:
                 total.add_(kernel, alpha=weight)
             yield part, total
 
+    def covariance(self, weights: Tensor, noise: Tensor | float) -> Tensor:
+        """The covariance of the references' targets, shape (references, references)."""
+        count = len(self.references)
+        found = torch.empty(count, count, dtype=torch.float64)
+        for part, block in self.weighted(self.references, weights):
+            found[part] = block
+        found.diagonal().add_(noise)
+        return found
+
     def full(self, rows: GraphRows) -> Tensor:
         """All kernels at once, float64, shape (kernels, graphs, references)."""
         found = torch.empty(len(self), len(rows), len(self.references), dtype=torch.float64)
@@ -198,15 +181,10 @@ class Kernels:
         return torch.stack(found)
 
     def matches(self, codes: Tensor, number: int) -> csr_array:
-        """What of some codes is matched in which reference, ones, shape (codes, m).
-
-        Args:
-            codes: Of one of :attr:`GraphRows.parts`.
-            number: Of which.
-        """
+        """What of some codes of a part is matched in which reference, ones, shape (codes, m)."""
         vocabulary = self._parts[number].vocabulary
-        place, known = vocabulary.places(codes)
-        return self._holders[number][torch.where(known, place, len(vocabulary)).numpy()]
+        place, is_there = vocabulary.places(codes)
+        return self._holders[number][torch.where(is_there, place, len(vocabulary)).numpy()]
 
     @cached_property
     def _holders(self) -> list[csr_array]:
@@ -220,13 +198,7 @@ class Kernels:
         return found
 
     def _each(self, rows: GraphRows) -> Iterator[Tensor]:
-        yield from self._of_hops(rows)
-        for name, median in self.medians.items():
-            yield from _of_columns(rows.columns[name], self.references.columns[name], median)
-
-    def _of_hops(self, rows: GraphRows) -> Iterator[Tensor]:
         total = torch.zeros(len(rows), len(self.references), dtype=torch.float64)
-        last = self.references.codes.shape[1] - 1
         for number, (codes, ptr) in enumerate(rows.parts):
             postings = self._parts[number]
             shared = postings.all_shared(codes, ptr).double()
@@ -234,8 +206,15 @@ class Kernels:
             if number <= self.first:
                 total += shared
             yield tanimoto(shared, sizes)
-            if number == last and last:
+            if number == self.hops > 0:
                 yield tanimoto(total, sizes * (self.first + 1))
+        for name, median in self.medians.items():
+            z, references = rows.columns[name].double(), self.references.columns[name].double()
+            product = z @ references.T
+            wide = squared_distances(z, references, product).mul_(-1 / (4 * median)).exp_()
+            yield wide.square().square_()
+            yield wide
+            yield product.div_(max(z.shape[1], 1))
 
     @cached_property
     def _parts(self) -> list[Postings]:
@@ -248,25 +227,7 @@ def tanimoto(shared: Tensor, sizes: Tensor) -> Tensor:
     return torch.div(shared, sizes - shared, out=shared).nan_to_num_(1.0)
 
 
-def _of_columns(z: Tensor, references: Tensor, median: float) -> Iterator[Tensor]:
-    """The kernels ``near``, ``wide`` and ``linear`` of standardised columns."""
-    z, references = z.double(), references.double()
-    product = z @ references.T
-    wide = squared_distances(z, references, product).mul_(-1 / (4 * median)).exp_()
-    yield wide.square().square_()
-    yield wide
-    yield product.div_(max(z.shape[1], 1))
-
-
 def squared_distances(first: Tensor, second: Tensor, product: Tensor) -> Tensor:
     """Squared distances of rows whose inner products are known, never below 0."""
     lengths = first.square().sum(1)[:, None] + second.square().sum(1)
     return lengths.sub_(product, alpha=2).clamp_(min=0)
-
-
-def median_distance(z: Tensor) -> float:
-    """The median squared distance of standardised columns, of the first 1,000 graphs; never 0."""
-    z = z[:MEDIAN_OF].double()
-    apart = squared_distances(z, z, z @ z.T)
-    median = float(apart.median()) or float(apart.mean())
-    return median or 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, Architecture, Classical, Protocol
 from lookhops.core.schema import read
-from lookhops.core.tensors import check_tensors, numbers
+from lookhops.core.tensors import Saved, check_tensors, numbers
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
@@ -71,15 +71,25 @@ class Terms:
         return replace(self, **{name: value.to(device) for name, value in given.items()})
 
 
+@dataclass(frozen=True, eq=False)
 class Fitted(ABC):
     """What a learner has fitted on one training part; :meth:`tensors` is all that is saved of it.
 
     Graphs that it is asked about have the columns of the training graphs
     (:meth:`~lookhops.encoding.Encoding.read`).
+
+    Args:
+        learner: What fitted it.
+        task: What was asked.
+        encoding: The columns of the training graphs, as far as it reads them.
+        chosen: What the validation part chose, by name, as JSON can hold it.
     """
 
-    #: What the validation part chose, by name, as JSON can hold it.
-    chosen: Mapping[str, Any] = {}
+    learner: Any
+    task: Task
+    encoding: Encoding
+    chosen: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
     #: Whether its scores are sums over parts of a graph, which :meth:`terms` gives.
     is_sum: ClassVar[bool] = False
     #: How the names of tensors begin that all members of a seed share.
@@ -104,11 +114,7 @@ class Fitted(ABC):
     ) -> Self:
         """What :meth:`tensors` gave, checked: tensors that do not fit are a ``LookHopsError``.
 
-        Args:
-            learner: The learner that fitted it.
-            task: What was asked.
-            encoding: The columns of the training graphs.
-            tensors: By name; a model folder adds :data:`FITTED`, which only a network reads.
+        A model folder adds :data:`FITTED`, which only a network reads.
         """
 
     def variance(self, graphs: Graphs) -> Tensor | None:
@@ -120,12 +126,7 @@ class Fitted(ABC):
         return [(1.0, self)]
 
     def terms(self, graphs: Graphs, target: int) -> Terms:
-        """The scores of a target as sums, where :attr:`is_sum` says that they are.
-
-        Args:
-            graphs: The graphs.
-            target: Its number.
-        """
+        """The scores of the target with this number as sums, where :attr:`is_sum` says so."""
         raise NotImplementedError
 
     def to(self, device: torch.device) -> Fitted:
@@ -334,6 +335,15 @@ def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
     """The tensors whose names begin so, without it."""
     n = len(prefix)
     return {name[n:]: value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def parts_named(parts: Mapping[str, Saved]) -> dict[str, Tensor]:
+    """The tensors of all parts, each with the name of its part and a dot before its own."""
+    return {
+        f"{part}.{name}": value
+        for part, one in parts.items()
+        for name, value in one.tensors().items()
+    }
 
 
 def in_parts(tensors: Mapping[str, Tensor], parts: Iterable[str]) -> list[dict[str, Tensor]]:

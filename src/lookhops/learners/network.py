@@ -49,22 +49,19 @@ class FittedNetwork(Fitted):
     """One trained network.
 
     Args:
+        learner, task, encoding, chosen: As for every :class:`Fitted`.
         network: The network, with its weights.
-        task: What it was asked.
-        encoding: The columns that it reads.
         preprocessing: What else was fitted on its training part.
         target: What the task took from the training part, where its outputs need it.
     """
 
     network: GraphNetwork
-    task: Task
-    encoding: Encoding
     preprocessing: Preprocessing
     target: Tensor | None = None
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        learner = Network(self.network.architecture)
-        return learner.together([self])(learner.prepare(graphs, self.encoding))[0]
+        prepared = self.learner.prepare(graphs, self.encoding)
+        return self.learner.together([self])(prepared)[0]
 
     def tensors(self) -> dict[str, Tensor]:
         target = {} if self.target is None else {FITTED: self.target}
@@ -96,7 +93,8 @@ class FittedNetwork(Fitted):
         check_tensors(weights, {name: _weight(own, dtype) for name, own in expected.items()})
         network = make()
         network.to(dtype).load_state_dict(weights)
-        return cls(network.eval(), task, encoding, preprocessing, fitted_target(task, tensors))
+        target = fitted_target(task, tensors)
+        return cls(learner, task, encoding, network.eval(), preprocessing, target)
 
     def to(self, device: torch.device) -> Self:
         self.network.to(device)

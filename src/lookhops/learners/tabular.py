@@ -6,8 +6,8 @@ RDKit is imported when it is used.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, ClassVar, Self
@@ -20,84 +20,71 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import Fitted, Learner, in_parts
+from lookhops.learners.learner import Fitted, Learner, in_parts, parts_named
 from lookhops.learners.scorers import (
-    BATCH,
-    SCORERS,
-    Boosting,
+    Candidate,
     Constant,
     Linear,
     Question,
     Scorer,
-    Trees,
     classes_of,
     fit_each,
     log_probabilities,
     side_by_side,
-    training_rows,
 )
+from lookhops.learners.trees import Boosting, Forest
 from lookhops.sources.rdkit.descriptors import FAST
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 
-#: Trees of a forest.
-TREES = 500
 #: Of Morgan fingerprints.
 RADIUS, BITS = 2, 2048
-#: Penalties of the linear model that the validation part chooses from.
-PENALTIES = (1.0, 10.0, 100.0, 1000.0)
-#: What scikit-learn's gradient boosting calls what :class:`~.scorers.Trees` has of nodes.
-FIELDS = {
-    "leaf": "is_leaf",
-    "feature": "feature_idx",
-    "threshold": "num_threshold",
-    "left": "left",
-    "right": "right",
-    "blank_left": "missing_go_to_left",
+#: Every kind of scorer by its name in a model folder.
+SCORERS: Mapping[str, type[Scorer]] = {
+    scorer.kind: scorer for scorer in (Constant, Linear, Forest, Boosting)
 }
-#: A candidate: what is said of it where it is chosen, and what was fitted.
-Candidate = tuple[Mapping[str, Any], Scorer]
+#: What fits a scorer to a question, by the rows of all graphs and a seed.
+Fit = Callable[[Question, Array, int], Scorer]
+
+
+def _penalised(standardise: bool) -> tuple[Candidate[Fit], ...]:
+    """A linear model with each of the squared penalties that the validation part chooses from."""
+    return tuple(
+        ({"penalty": penalty}, partial(Linear.fit, penalty=penalty, standardise=standardise))
+        for penalty in (1.0, 10.0, 100.0, 1000.0)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRows(Fitted):
     """What a :class:`RowLearner` has fitted: a scorer for each target."""
 
-    learner: RowLearner
-    task: Task
-    encoding: Encoding
     scorers: tuple[Scorer, ...]
-    chosen: Mapping[str, Any] = field(default_factory=dict)
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        rows, classes = self.learner.rows(graphs, self.encoding), classes_of(self.task)
-        each = []
-        for scorer, count in zip(self.scorers, classes, strict=True):
+        rows, each = self.learner.rows(graphs, self.encoding), []
+        for scorer, count in zip(self.scorers, classes_of(self.task), strict=True):
             answers = scorer.answers(rows, count)
             each.append(log_probabilities(answers) if count else answers)
         return side_by_side(each, self.task)
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of each target's scorer: ``0.linear.weight``."""
-        return {
-            f"{number}.{scorer.kind}.{name}": value
-            for number, scorer in enumerate(self.scorers)
-            for name, value in scorer.tensors().items()
-        }
+        return parts_named({f"{n}.{one.kind}": one for n, one in enumerate(self.scorers)})
 
     @classmethod
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        width, scorers = learner.width(encoding), []
+        columns, scorers = learner.width(encoding), []
         each = in_parts(tensors, map(str, range(len(task.heads))))
         for head, of_target in zip(task.heads, each, strict=True):
             name = next(iter(of_target), "").partition(".")[0]
             if name not in SCORERS:
                 raise LookHopsError(f"it has not one model for each of {len(task.heads)} targets")
             [of_scorer] = in_parts(of_target, [name])
-            table = SCORERS[name].table(width, head.task.out_channels)
-            scorers.append(SCORERS[name].from_tensors(of_scorer, table))
+            sizes = {"columns": columns, "channels": head.task.out_channels}
+            scorers.append(SCORERS[name].from_tensors(of_scorer, **sizes))
         return cls(learner, task, encoding, tuple(scorers))
 
 
@@ -110,11 +97,8 @@ class RowLearner(Learner):
     """
 
     fitted: ClassVar[type[Fitted]] = FittedRows
-
-    @staticmethod
-    @abstractmethod
-    def candidates(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-        """What is fitted for a target on the training rows, of all graphs' rows, shape (g, d)."""
+    #: What is said of each candidate where it is chosen, and what fits it.
+    candidates: ClassVar[tuple[Candidate[Fit], ...]]
 
     @abstractmethod
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
@@ -128,138 +112,25 @@ class RowLearner(Learner):
         self.check(graphs, task)
         encoding = self.encoding(graphs)
         rows = self.rows(graphs, encoding)
-        scorers, chosen = fit_each(graphs, task, split, lambda one: self._best(one, rows, seed))
-        return FittedRows(self, task, encoding, tuple(scorers), chosen)
 
-    def _best(self, question: Question, rows: Array, seed: int) -> Candidate:
-        if question.has_one_class:
-            return {}, Constant.of(question)
-        candidates = list(self.candidates(question, rows, seed))
-        if len(candidates) == 1:
-            return candidates[0]
-        val = rows[question.val]
-        return max(
-            candidates, key=lambda one: question.goodness(one[1].answers(val, question.classes))
-        )
+        def fit(question: Question) -> Candidate[Scorer]:
+            fits = (({}, Constant.fit),) if question.has_one_class else self.candidates
+            fitted = ((about, fit(question, rows, seed)) for about, fit in fits)
+            val, classes = rows[question.val], question.classes
+            return question.best((one, one[1].answers(val, classes)) for one in fitted)[0]
 
-
-# -------------------------------------------------------------------- candidates
-
-
-def _constant(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-    yield {}, Constant.of(question)
-
-
-def _boosting(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-    yield {}, fit_boosting(question, rows, seed)
-
-
-def _forest(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-    yield {}, fit_forest(question, rows, TREES, seed)
-
-
-def _linear_and_boosting(question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
-    yield {"model": "linear"}, Linear.fit(question, rows, penalty=1.0, standardise=True)
-    yield {"model": "trees"}, fit_boosting(question, rows, seed)
-
-
-def _penalised(
-    question: Question, rows: Array, seed: int, standardise: bool = False
-) -> Iterator[Candidate]:
-    """A linear model with a squared penalty, once for each of :data:`PENALTIES`."""
-    for penalty in PENALTIES:
-        yield {"penalty": penalty}, Linear.fit(question, rows, penalty, standardise)
-
-
-# -------------------------------------------------------------------- fitting trees
-
-
-def fit_forest(question: Question, rows: Array, trees: int, seed: int) -> Trees:
-    """A random forest of scikit-learn, fitted on the training rows."""
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    make = RandomForestClassifier if question.classes else RandomForestRegressor
-    model = make(trees, random_state=seed)
-    model.fit(training_rows(question, rows), question.y[question.train])
-    known = model.classes_ if question.classes else np.zeros(1, dtype=int)
-    channels = question.classes or 1
-
-    def nodes(tree: Any) -> dict[str, Array]:
-        value = np.zeros((tree.node_count, channels))
-        leaves = tree.value[:, 0]
-        if question.classes:
-            leaves = leaves / leaves.sum(1, keepdims=True)
-        value[:, known] = leaves / trees
-        return {
-            "leaf": tree.children_left < 0,
-            "feature": tree.feature,
-            "threshold": tree.threshold,
-            "left": tree.children_left,
-            "right": tree.children_right,
-            "blank_left": tree.missing_go_to_left,
-            "value": value,
-        }
-
-    found = Trees.joined([nodes(one.tree_) for one in model.estimators_], np.zeros(channels))
-    return _checked(found, model, question, rows)
-
-
-def fit_boosting(question: Question, rows: Array, seed: int) -> Boosting:
-    """Gradient-boosted trees of scikit-learn, fitted on the training rows.
-
-    Their nodes are in private attributes, which are read here alone.
-    """
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    make = HistGradientBoostingClassifier if question.classes else HistGradientBoostingRegressor
-    model = make(random_state=seed).fit(training_rows(question, rows), question.y[question.train])
-    known = model.classes_ if question.classes else np.zeros(1, dtype=int)
-    base = np.full(question.classes or 1, -np.inf)
-    base[known] = 0.0
-    column_of = known[1:] if question.classes and len(known) == 2 else known
-    base[column_of] = np.ravel(model._baseline_prediction)
-
-    def nodes(tree: Any, column: int) -> dict[str, Array]:
-        found = {name: tree.nodes[field] for name, field in FIELDS.items()}
-        value = np.zeros((len(tree.nodes), len(base)))
-        value[:, column] = tree.nodes["value"]
-        return {**found, "value": value}
-
-    trees = [
-        nodes(tree, column)
-        for iteration in model._predictors
-        for tree, column in zip(iteration, column_of, strict=True)
-    ]
-    return _checked(Boosting.joined(trees, base), model, question, rows)
-
-
-def _checked(found: Any, model: Any, question: Question, rows: Array) -> Any:
-    """Refuse arrays that answer otherwise than the model of scikit-learn they are made from."""
-    sample = rows[question.train[:BATCH]]
-    answers = found.answers(sample, question.classes)
-    if question.classes:
-        expected, answers = model.predict_proba(sample), answers[:, model.classes_]
-    else:
-        expected = model.predict(sample)[:, None]
-    if not np.allclose(answers, expected, rtol=1e-6, atol=1e-9):
-        raise LookHopsError(
-            "This version of scikit-learn keeps its trees otherwise than LookHops reads them; "
-            "install scikit-learn 1.9 or the version that LookHops asks for."
-        )
-    return found
-
-
-# -------------------------------------------------------------------- learners
+        scorers, chosen = fit_each(graphs, task, split, fit)
+        return FittedRows(self, task, encoding, scorers, chosen=chosen)
 
 
 class Mean(RowLearner):
     """The training part's mean, or its share of each class, whatever the graph."""
 
     name: ClassVar[str] = "mean"
-    candidates = staticmethod(_constant)
+    candidates = (({}, Constant.fit),)
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        return np.zeros((len(graphs), self.width(encoding)))
+        return np.zeros((len(graphs), 0))
 
     def width(self, encoding: Encoding) -> int:
         return 0
@@ -273,7 +144,10 @@ class Baseline(RowLearner):
     """
 
     name: ClassVar[str] = "baseline"
-    candidates = staticmethod(_linear_and_boosting)
+    candidates = (
+        ({"model": "linear"}, partial(Linear.fit, penalty=1.0, standardise=True)),
+        ({"model": "trees"}, Boosting.fit),
+    )
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         totals: Array = encoding.totals(graphs).cpu().numpy()
@@ -289,9 +163,7 @@ class DescriptorLearner(RowLearner):
     Graphs without descriptors are read by their totals too. Blanks are NaN.
     """
 
-    @property
-    def reads_whole(self) -> bool:
-        return True
+    reads_whole = True
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         columns = encoding.encode_whole(graphs)
@@ -315,14 +187,14 @@ class DescriptorsBoosting(DescriptorLearner):
     """Gradient-boosted trees on descriptors, with the options that scikit-learn has by default."""
 
     name: ClassVar[str] = "descriptors-boosting"
-    candidates = staticmethod(_boosting)
+    candidates = (({}, Boosting.fit),)
 
 
 class DescriptorsForest(DescriptorLearner):
     """A random forest of 500 trees on descriptors."""
 
     name: ClassVar[str] = "descriptors-forest"
-    candidates = staticmethod(_forest)
+    candidates = (({}, Forest.fit),)
 
 
 class DescriptorsRidge(DescriptorLearner):
@@ -332,23 +204,13 @@ class DescriptorsRidge(DescriptorLearner):
     """
 
     name: ClassVar[str] = "descriptors-ridge"
-    candidates = staticmethod(partial(_penalised, standardise=True))
+    candidates = _penalised(standardise=True)
 
 
 class MorganLearner(RowLearner):
     """Learners that read molecules as folded counts of atom environments, up to radius 2."""
 
-    def check(self, graphs: Graphs, task: Task) -> None:
-        self._check_smiles(graphs)
-
-    def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
-        self._check_smiles(graphs)
-        return morgan_counts(graphs.columns["smiles"]).astype(np.float64)
-
-    def width(self, encoding: Encoding) -> int:
-        return BITS
-
-    def _check_smiles(self, graphs: Graphs) -> None:
+    def check(self, graphs: Graphs, task: Task | None = None) -> None:
         if "smiles" not in graphs.columns:
             raise LookHopsError(
                 f"{self.name} reads the SMILES of molecules, and {graphs.name} has none: give a "
@@ -357,12 +219,19 @@ class MorganLearner(RowLearner):
         if find_spec("rdkit") is None:
             raise LookHopsError(f"{self.name} reads molecules with RDKit: pip install rdkit.")
 
+    def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
+        self.check(graphs)
+        return morgan_counts(graphs.columns["smiles"]).astype(np.float64)
+
+    def width(self, encoding: Encoding) -> int:
+        return BITS
+
 
 class MorganForest(MorganLearner):
     """A random forest of 500 trees on Morgan fingerprints."""
 
     name: ClassVar[str] = "morgan-forest"
-    candidates = staticmethod(_forest)
+    candidates = (({}, Forest.fit),)
 
 
 class MorganRidge(MorganLearner):
@@ -373,7 +242,7 @@ class MorganRidge(MorganLearner):
     """
 
     name: ClassVar[str] = "morgan-ridge"
-    candidates = staticmethod(_penalised)
+    candidates = _penalised(standardise=False)
 
 
 #: What reads rows, in the order in which tables list it.
