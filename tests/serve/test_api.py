@@ -364,12 +364,9 @@ def test_the_description_has_examples_that_work(service):
 def test_there_is_no_example_where_columns_have_no_names():
     """As of TU sets: nodes are read by the places of their features."""
     encoding = Encoding("TU", "", Columns(("number 0",), ("label 0",), (("0", "1", "2"),)))
-    checkpoint = SimpleNamespace(encoding=encoding)
-    model = SimpleNamespace(
-        name="tu", reads_molecules=False, predictor=SimpleNamespace(checkpoint=checkpoint)
-    )
+    model = SimpleNamespace(name="tu", predictor=SimpleNamespace(encoding=encoding))
     assert example_bodies([model]) == {}
-    checkpoint.encoding = Encoding("plain", "", Columns())
+    model.predictor.encoding = Encoding("plain", "", Columns())
     assert set(example_bodies([model])) == {"tu, node-link", "tu, tables"}
 
 

@@ -90,7 +90,7 @@ def test_pasted_smiles_with_answer_uncertainty_picture_and_warning(page):
     said = ethanol.text
     assert any(name in said for name in ("low", "medium", "high"))
     assert "90 % set: " in said.replace("\u00a0", " ")
-    assert "of the networks agree" in said
+    assert "of the models agree" in said
     assert "unlike" not in said
     rows = ethanol.find_elements(By.CSS_SELECTOR, ".neighbours tbody tr")
     assert len(rows) == 3

@@ -84,7 +84,7 @@ def predict(
         config = predictor.checkpoint.config
         if "stopped" in config:
             warn(f"{model}: {config['stopped']}")
-        predictor.check_neighbours(neighbours)
+        predictor.check_question(neighbours=neighbours)
         asked: dict[str, Any] = {"coverage": coverage, "neighbours": neighbours}
         made_by = [config["weights_sha256"], coverage, neighbours, source, stream.head]
         begun = growing(output, stream, made_by, streaming.resume) if output else None

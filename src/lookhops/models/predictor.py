@@ -115,9 +115,7 @@ class Predictor:
                 interval.
             neighbours: How many of the most similar training graphs are given with each answer.
         """
-        if not 0 < coverage < 1:
-            raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
-        self.check_neighbours(neighbours)
+        self.check_question(coverage, neighbours)
         checkpoint, prepared = self.checkpoint, self.prepare(graphs)
         outputs = self.outputs_of(prepared, checkpoint.answering)
         by_seed = torch.stack([self._calibrated(each, seed) for seed, each in outputs.items()])
@@ -152,23 +150,30 @@ class Predictor:
             graphs: The graphs.
             count: How many of each; fewer where there were not so many.
         """
-        self.check_neighbours(count)
+        self.check_question(neighbours=count)
         checkpoint = self.checkpoint
         return checkpoint.reference.neighbours(self.prepare(graphs), count, checkpoint.task)
+
+    @property
+    def version(self) -> str:
+        """A short name for the weights."""
+        return str(self.checkpoint.config["weights_sha256"])[:12]
 
     @property
     def knows_neighbours(self) -> bool:
         """Whether the folder keeps names and targets of training graphs."""
         return self.checkpoint.reference.known is not None
 
-    def check_neighbours(self, count: int) -> None:
-        """Refuse a number of neighbours that cannot be given, or a folder that has none."""
-        if not 0 <= count <= MOST_NEIGHBOURS:
+    def check_question(self, coverage: float = COVERAGE, neighbours: int = 0) -> None:
+        """Refuse what is no probability, and neighbours that cannot be given."""
+        if not 0 < coverage < 1:
+            raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
+        if not 0 <= neighbours <= MOST_NEIGHBOURS:
             raise LookHopsError(
                 f"The number of neighbours is from 1 to {MOST_NEIGHBOURS}, or 0 for none, not "
-                f"{count}."
+                f"{neighbours}."
             )
-        if count and not self.knows_neighbours:
+        if neighbours and not self.knows_neighbours:
             raise LookHopsError(
                 f"{self.checkpoint.folder}: does not keep names and targets of its training "
                 "graphs, as folders of this version do: train again to see neighbours."

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,11 +31,9 @@ from lookhops.serve.inputs import (
     read_smiles,
     safe_name,
     without_folder,
-    write_node_link,
-    write_tables,
 )
 from lookhops.serve.jobs import Jobs
-from lookhops.serve.models import Models, ServedModel, version_of
+from lookhops.serve.models import Models, ServedModel
 
 JSON, CSV = "application/json", "text/csv"
 #: Threads that read the graphs of requests.
@@ -45,6 +42,12 @@ READERS = 2
 DROPPED = 10
 #: Graphs that are explained at a time.
 AT_A_TIME = 4
+#: How a request over one of the limits is refused.
+GRAPHS = "{:,} graphs are more than the {:,} of one request; send them as a job."
+NODES = "{:,} nodes are more than the {:,} of one request; send fewer graphs at a time."
+EXPLAINED = (
+    "{:,} graphs are more than the {:,} that one request may have explained; choose some with rows."
+)
 
 
 def routes(service: Service) -> APIRouter:
@@ -84,13 +87,14 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
     ) -> Response:
         async with service.receive(request, bodies.Predict, query) as got:
             asked, coverage, count = got.asked, got.body.coverage, got.body.neighbours
-            asked.predictor.check_neighbours(count)
-            batcher = got.model.batcher
-            answers = await batcher.predict(asked.predictor, asked.graphs, coverage, count)
+            asked.predictor.check_question(coverage, count)
+            answers = await got.model.batcher.predict(
+                asked.predictor, asked.graphs, coverage, count
+            )
             if wants_csv(request, otherwise=got.kind != JSON):
                 table = await asyncio.to_thread(answer_csv, asked.source, answers, coverage)
                 return Response(table, media_type=CSV)
-        return got.answer(answers=answer_records(asked.given, answers))
+        return got.answer(answers=answer_records(asked.source.graphs, answers))
 
     @router.post(
         "/explain",
@@ -122,7 +126,7 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
             ids=found.ids,
             readout=found.readout.tolist(),
             fingerprint=found.fingerprint.tolist(),
-            skipped=[row.record() for row in asked.given.skipped],
+            skipped=[row.record() for row in asked.source.graphs.skipped],
         )
 
 
@@ -142,9 +146,8 @@ def _job_routes(router: APIRouter, service: Service) -> None:
     async def new_job(
         request: Request, query: Annotated[bodies.JobQuery, Parameters()]
     ) -> Response:
-        query.check_coverage()
         model = service.models.named(query.model)
-        model.predictor.check_neighbours(query.neighbours)
+        model.predictor.check_question(query.coverage, query.neighbours)
         job = jobs.new(safe_name(query.name), model, query.coverage, query.neighbours)
         try:
             with job.path.open("wb") as file:
@@ -224,7 +227,7 @@ class Received(Generic[B]):
 
     def answer(self, **content: Any) -> JSONResponse:
         """What is answered, between who answers and the notes on the graphs."""
-        who = {"model": self.model.name, "version": version_of(self.asked.predictor)}
+        who = {"model": self.model.name, "version": self.asked.predictor.version}
         return JSONResponse({**who, **content, "notes": self.asked.notes})
 
 
@@ -259,60 +262,45 @@ class Service:
     async def _read(
         self, kind: str, content: bytes, body: type[B], query: bodies.Query, folder: Path
     ) -> Received[B]:
-        given = query.model_dump(exclude_unset=True)
-        said = bodies.read_body(body, _with_query(content, given) if kind == JSON else given)
+        said = bodies.read_body(body, content if kind == JSON else b"{}", query)
         said.check(is_file=kind != JSON)
         model = self.models.named(said.model)
         if said.job is not None:
             job = await self.jobs.named(said.job).finished()
             assert job.asked is not None
             return Received(kind, said, job.model, job.asked)
-        self._check_count(len(said.smiles or said.graphs or ()))
+        check_limit(len(said.smiles or said.graphs or ()), self.limits.max_graphs, GRAPHS)
         if said.smiles is not None:
             asked = await self.readers.read(
                 read_smiles, model.predictor, said.smiles, said.ids, said.features
             )
         else:
-            if said.graphs is not None:
-                path = write_node_link(folder, said.graphs)
-            elif said.tables is not None:
-                path = write_tables(folder, said.tables.model_dump(exclude_none=True))
-            else:
+            path = said.write(folder)
+            if path is None:
                 path = folder / FILES[kind]
                 path.write_bytes(content)
             asked = await self.readers.read(read_file, model.predictor, path)
-        self._check_count(len(asked.graphs))
-        nodes, most = asked.graphs.num_nodes, self.limits.max_nodes
-        if nodes > most:
-            raise too_large(
-                f"{nodes:,} nodes are more than the {most:,} of one request; send fewer graphs at "
-                "a time."
-            )
+        check_limit(len(asked.graphs), self.limits.max_graphs, GRAPHS)
+        check_limit(asked.graphs.num_nodes, self.limits.max_nodes, NODES)
         return Received(kind, said, model, asked)
-
-    def _check_count(self, graphs: int) -> None:
-        most = self.limits.max_graphs
-        if graphs > most:
-            raise too_large(
-                f"{graphs:,} graphs are more than the {most:,} of one request; send them as a job."
-            )
 
     def check_explained(self, asked: Asked, chosen: Sequence[int]) -> None:
         """Refuse more graphs or nodes than one request may have explained."""
-        if len(chosen) > self.limits.max_explained:
-            raise too_large(
-                f"{len(chosen):,} graphs are more than the {self.limits.max_explained:,} that one "
-                "request may have explained; choose some with rows."
-            )
+        check_limit(len(chosen), self.limits.max_explained, EXPLAINED)
         nodes = int(asked.graphs.nodes_per_graph[list(chosen)].sum())
-        if nodes > self.limits.max_nodes:
-            raise too_large(f"{nodes:,} nodes are more than the {self.limits.max_nodes:,} allowed.")
+        check_limit(nodes, self.limits.max_nodes, "{:,} nodes are more than the {:,} allowed.")
 
     async def close(self) -> None:
         """End all threads and workers, when what was asked is answered."""
         await self.jobs.close()
         await asyncio.to_thread(self.models.close)
         await asyncio.to_thread(self.readers.close)
+
+
+def check_limit(count: int, most: int, sentence: str) -> None:
+    """Refuse a request over one of the limits."""
+    if count > most:
+        raise too_large(sentence.format(count, most))
 
 
 async def chunks(request: Request, most: float) -> AsyncIterator[bytes]:
@@ -351,14 +339,3 @@ def wants_csv(request: Request, otherwise: bool) -> bool:
     if CSV in accepted:
         return True
     return otherwise and JSON not in accepted
-
-
-def _with_query(content: bytes, given: Mapping[str, Any]) -> bytes | dict[str, Any]:
-    """A body of JSON, completed by the parameters of the address."""
-    if not given:
-        return content
-    try:
-        found = json.loads(content)
-    except ValueError:  # who reads it will say why
-        return content
-    return {**given, **found} if isinstance(found, dict) else content

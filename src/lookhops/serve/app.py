@@ -71,7 +71,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(service.models.keep_fresh())
-        if any(model.reads_molecules for model in service.models.by_name.values()):
+        models = service.models.by_name.values()
+        if any(model.predictor.encoding.reads_molecules for model in models):
             service.readers.warm_up()
         yield
         watching.cancel()

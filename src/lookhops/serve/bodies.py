@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,14 +20,6 @@ from lookhops.tasks.conformal import COVERAGE
 if TYPE_CHECKING:
     from lookhops.serve.models import ServedModel
 
-B = TypeVar("B", bound="Source")
-#: A part of the description of the API.
-Described = dict[str, Any]
-
-#: The longest fingerprint.
-MOST_BITS = 16_384
-#: In which form graphs come.
-FORMS = ("smiles", "graphs", "tables", "job")
 #: Files that a request can hold by the type of its content, and what they are called.
 FILES = {
     "text/csv": "input.csv",
@@ -34,6 +28,14 @@ FILES = {
     "chemical/x-daylight-smiles": "input.smi",
     "chemical/x-mdl-sdfile": "input.sdf",
 }
+#: In which form graphs come.
+FORMS = ("smiles", "graphs", "tables", "job")
+#: The longest fingerprint.
+MOST_BITS = 16_384
+
+B = TypeVar("B", bound="Source")
+#: A part of the description of the API.
+Described = dict[str, Any]
 
 
 # -------------------------------------------------------------------- refusals
@@ -87,11 +89,6 @@ class PredictQuery(Query):
         description="How many of the most similar training graphs come with each answer: the `id` "
         "of each, the `smiles` of a molecule, its `target` (or `targets`) and its `similarity`.",
     )
-
-    def check_coverage(self) -> None:
-        """Refuse what is no probability."""
-        if not 0 < self.coverage < 1:
-            raise LookHopsError(f"A coverage is between 0 and 1, not {self.coverage}.")
 
 
 class JobQuery(PredictQuery):
@@ -151,21 +148,27 @@ class Source(Body, Query):
         if len(given) != 1 - is_file:
             sent = " and ".join(given) or "none of them"
             raise LookHopsError(f"Send one of {', '.join(FORMS)}; there is {sent}.")
-        if self.features is not None and self.smiles is None:
-            raise LookHopsError(
-                "features belong to smiles; other graphs have them with what is known of each."
-            )
-        if self.ids is not None and self.smiles is None:
-            raise LookHopsError("ids belong to smiles; other graphs have an id.")
+        for name, others in (("features", "them with what is known of each"), ("ids", "an id")):
+            if getattr(self, name) is not None and self.smiles is None:
+                raise LookHopsError(f"{name} belong to smiles; other graphs have {others}.")
+
+    def write(self, folder: Path) -> Path | None:
+        """Write node-link objects or tables as a file or a folder that the command reads."""
+        if self.graphs is not None:
+            path = folder / "graphs.jsonl"
+            path.write_text("".join(json.dumps(graph) + "\n" for graph in self.graphs), "utf-8")
+            return path
+        if self.tables is None:
+            return None
+        path = folder / "tables"
+        path.mkdir()
+        for name, text in self.tables.model_dump(exclude_none=True).items():
+            (path / f"{name}.csv").write_text(text, "utf-8", newline="")
+        return path
 
 
 class Predict(Source, PredictQuery):
     """A question about some graphs."""
-
-    def check(self, is_file: bool) -> None:
-        """Refuse what no model can answer."""
-        super().check(is_file)
-        self.check_coverage()
 
 
 class Embed(Source, EmbedQuery):
@@ -180,15 +183,15 @@ class Explain(Source, ExplainQuery):
     )
 
 
-def read_body(kind: type[B], content: bytes | Mapping[str, Any]) -> B:
-    """The JSON of a request, or its parameters; what is wrong with it is one sentence."""
+def read_body(kind: type[B], content: bytes, query: Query) -> B:
+    """The JSON of a request, completed by the parameters of its address."""
     try:
-        if isinstance(content, bytes):
-            return kind.model_validate_json(content)
-        return kind.model_validate(content)
+        body = kind.model_validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise LookHopsError(in_a_sentence(first)) from error
+    unsaid = query.model_fields_set - body.model_fields_set
+    return body.model_copy(update={name: getattr(query, name) for name in unsaid})
 
 
 # -------------------------------------------------------------------- answers
@@ -281,7 +284,7 @@ def described(
     schema["properties"]["tables"] = {"anyOf": [schema.pop("$defs")["Tables"], {"type": "null"}]}
     shown = {name: {"value": value} for name, value in example_bodies(models).items()}
     files: Described = {kind: {"schema": {"type": "string"}} for kind in FILES}
-    if models[0].reads_molecules:
+    if models[0].predictor.encoding.reads_molecules:
         table = "name,smiles\n" + "".join(f"{pair[0]},{pair[1]}\n" for pair in MOLECULES.items())
         files["text/csv"]["examples"] = {"molecules": {"value": table}}
     content = {"application/json": {"schema": schema, "examples": shown}, **files}
@@ -300,9 +303,9 @@ def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
     """
     found: dict[str, Described] = {}
     for model in models:
-        encoding = model.predictor.checkpoint.encoding
+        encoding = model.predictor.encoding
         asked: dict[str, Described] = {}
-        if model.reads_molecules:
+        if encoding.reads_molecules:
             asked["SMILES"] = {"smiles": list(MOLECULES.values()), "ids": list(MOLECULES)}
             if features := model.features:
                 values = {one["name"]: [*one.get("values", [0.5]), None][0] for one in features}

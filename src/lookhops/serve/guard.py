@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
 from typing import Any
@@ -124,31 +125,19 @@ class Metrics:
     """Counters of one service."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        self.requests = Counter(
-            "lookhops_requests",
-            "Requests by what was asked and the status.",
-            ("path", "status"),
-            registry=registry,
-        )
-        self.seconds = Histogram(
-            "lookhops_request_seconds",
-            "Time from a request to its answer.",
-            ("path",),
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self.batches = Histogram(
-            "lookhops_batch_requests",
-            "Requests that were answered together.",
-            buckets=REQUESTS,
-            registry=registry,
-        )
-        self.graphs = Counter("lookhops_graphs", "Graphs that were answered.", registry=registry)
-        self.under_way = Gauge(
-            "lookhops_requests_under_way", "Requests without an answer yet.", registry=registry
-        )
-        self.jobs = Gauge("lookhops_jobs_under_way", "Jobs that are not done.", registry=registry)
+        self.registry = CollectorRegistry()
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        by_status = "Requests by what was asked and the status.", ("path", "status")
+        self.requests = counter("lookhops_requests", *by_status)
+        times = "Time from a request to its answer.", ("path",)
+        self.seconds = histogram("lookhops_request_seconds", *times, buckets=SECONDS)
+        together = "Requests that were answered together."
+        self.batches = histogram("lookhops_batch_requests", together, buckets=REQUESTS)
+        self.graphs = counter("lookhops_graphs", "Graphs that were answered.")
+        self.under_way = gauge("lookhops_requests_under_way", "Requests without an answer yet.")
+        self.jobs = gauge("lookhops_jobs_under_way", "Jobs that are not done.")
 
     def batch(self, requests: int, graphs: int) -> None:
         """Count a batch."""

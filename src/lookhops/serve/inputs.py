@@ -8,7 +8,6 @@ folder.
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -52,16 +51,11 @@ class Asked:
     graphs: Graphs
     notes: list[str]
 
-    @property
-    def given(self) -> Graphs:
-        """The graphs with all that their source said."""
-        return self.source.graphs
-
     def numbers(self, rows: Sequence[int] | None) -> list[int]:
         """The numbers of the graphs that were read from some rows; by default all."""
         if rows is None:
             return list(range(len(self.graphs)))
-        skipped = {row.row: row.reason for row in self.given.skipped}
+        skipped = {row.row: row.reason for row in self.source.graphs.skipped}
         total = len(self.graphs) + len(skipped)
         number = {row: i for i, row in enumerate(r for r in range(total) if r not in skipped)}
         for row in rows:
@@ -112,22 +106,6 @@ def read_file(pool: ParsingPool, predictor: Predictor, path: Path) -> Asked:
         asked = Asked(predictor, found, predictor.read(found.graphs), said)
     said[:] = [sentence.replace(f"{path.parent}/", "") for sentence in said]
     return asked
-
-
-def write_node_link(folder: Path, graphs: Sequence[Mapping[str, Any]]) -> Path:
-    """A file with one graph a line."""
-    path = folder / "graphs.jsonl"
-    path.write_text("".join(json.dumps(graph) + "\n" for graph in graphs), encoding="utf-8")
-    return path
-
-
-def write_tables(folder: Path, tables: Mapping[str, str]) -> Path:
-    """A folder of tables: ``edges.csv``, and ``nodes.csv`` and ``graphs.csv`` where given."""
-    path = folder / "tables"
-    path.mkdir()
-    for name, text in tables.items():
-        (path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
-    return path
 
 
 @contextmanager

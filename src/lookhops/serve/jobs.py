@@ -89,9 +89,9 @@ class Job:
         with without_folder(self.path.parent):
             table = answer_csv(self.asked.source, answers, self.coverage)
             self.csv.write_text(table, encoding="utf-8", newline="")
-        lines = (json.dumps(one) + "\n" for one in answer_records(self.asked.given, answers))
+        records = answer_records(self.asked.source.graphs, answers)
         with self.csv.with_suffix(".jsonl").open("w", encoding="utf-8") as file:
-            file.writelines(lines)
+            file.writelines(json.dumps(one) + "\n" for one in records)
 
     async def finished(self) -> Job:
         """The job when it is done; why it failed is raised."""

@@ -135,16 +135,6 @@ class ServedModel:
         self.batcher = Batcher(f"model {self.name}", watcher)
 
     @property
-    def version(self) -> str:
-        """A short name for the weights."""
-        return version_of(self.predictor)
-
-    @property
-    def reads_molecules(self) -> bool:
-        """Whether it was trained on molecules."""
-        return self.predictor.encoding.reads_molecules
-
-    @property
     def features(self) -> list[dict[str, Any]]:
         """The features of whole graphs that a question must bring: names, and values of labels.
 
@@ -175,11 +165,11 @@ class ServedModel:
                 log.warning("%s; the model read before still answers", str(error).rstrip("."))
             self.trouble, self._seen = str(error), seen
             return False
-        before = self.version
+        is_another = found.version != self.predictor.version
         self.predictor, self.trouble, self._seen = found, "", seen
-        if self.version != before:
+        if is_another:
             log.info("%s: reloaded", self.name)
-        return self.version != before
+        return is_another
 
     def _look(self) -> list[tuple[int, ...]]:
         """What changes when a file of the folder does; nothing of one that is not there."""
@@ -204,10 +194,10 @@ class ServedModel:
                 tested[metric.title] = f"{metric.written(found['mean'])}{interval}"
         return {
             "name": self.name,
-            "version": self.version,
+            "version": self.predictor.version,
             "trained_on": config["data"]["name"],
             "graphs": config["data"]["graphs"],
-            "molecules": self.reads_molecules,
+            "molecules": self.predictor.encoding.reads_molecules,
             "features": self.features,
             "neighbours": self.predictor.knows_neighbours,
             "targets": [{"name": head.name, **head.task.choices} for head in task.heads],
@@ -215,11 +205,6 @@ class ServedModel:
             "tested": tested,
             "trouble": self.trouble or None,
         }
-
-
-def version_of(predictor: Predictor) -> str:
-    """A short name for a model's weights."""
-    return str(predictor.checkpoint.config["weights_sha256"])[:12]
 
 
 class Models:

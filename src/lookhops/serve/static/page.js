@@ -146,7 +146,7 @@ function showModel() {
     ? ".csv or .tsv with a column of SMILES, .smi, .sdf, .graphs, .parquet"
     : ".jsonl, .csv or .tsv of edges, .graphs, .parquet";
   byId("trained").textContent = `Trained on ${trained_on} (${counted(graphs, "graph")}); ${
-    networks === 1 ? "one network answers" : `${networks} networks answer together`}. Measured on graphs that it was not trained on:`;
+    networks === 1 ? "one model answers" : `${networks} models answer together`}. Measured on graphs that it was not trained on:`;
   byId("tested").replaceChildren(...Object.entries(tested).map(([title, value]) => {
     const [figure, ...rest] = value.split(" (");
     const ends = rest.length ? [element("dd", { text: rest.join(" (").replace(/\)$/, "") })] : [];
@@ -352,13 +352,13 @@ function target(mine, name, own) {
     made.append(element("div", { class: "answer" }, element("span", { text: own.class }), bar, element("span", { class: "number", text: percent(share) })));
     const facts = [];
     if (own.set) facts.push(`${sure} set: ${own.set.join(" or ")}`);
-    if (mine.model.networks > 1) facts.push(`${percent(own.agreement)} of the networks agree`);
+    if (mine.model.networks > 1) facts.push(`${percent(own.agreement)} of the models agree`);
     made.append(element("p", { class: "facts", text: facts.join("; ") }));
   } else {
     made.append(element("p", { class: "number", text: written(own.value, 4) }));
     const facts = [];
     if (own.interval) facts.push(`${sure} interval: ${own.interval.map((end) => written(end)).join(" to ")}`);
-    if (mine.model.networks > 1) facts.push(`the networks differ by ${written(own.spread, 2)}`);
+    if (mine.model.networks > 1) facts.push(`the models differ by ${written(own.spread, 2)}`);
     made.append(element("p", { class: "facts", text: facts.join("; ") }));
   }
   return made;
