@@ -8,8 +8,10 @@ of their own, under Triton's interpreter, which must be chosen before Triton is 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -25,40 +27,28 @@ from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import ASAP, GraphBatch
 from lookhops.ops import Adjacency, Anchors, Pattern, SparseMatrix, chebyshev, powers
-from lookhops.ops.activate import Activate, Readout, activate, readout
-from lookhops.ops.adam import step
-from lookhops.ops.adjacency import chebyshev_by_kernels
+from lookhops.ops.activate import _Activate, activate, readout
 from lookhops.ops.anchors import _Scores
 from lookhops.ops.batch import Extent
 from lookhops.ops.clusters import links_between
 from lookhops.ops.contraction import match_by_kernel, matched_nodes
 from lookhops.ops.dense import product as dense_products
 from lookhops.ops.dense import product_of_columns
-from lookhops.ops.dropout import Dropout, dropout
-from lookhops.ops.layout import Tables, lay_out_by_kernels, lay_out_plainly
-from lookhops.ops.light_layer import LightLayer
-from lookhops.ops.linear_relu import Dense
-from lookhops.ops.log_likelihood import LogLikelihood
+from lookhops.ops.dropout import _Dropout, dropout
+from lookhops.ops.layout import Tables, lay_out, one_hot
+from lookhops.ops.light_layer import _LightLayer
+from lookhops.ops.linear_relu import _Dense
+from lookhops.ops.log_likelihood import _LogLikelihood
 from lookhops.ops.merge import merge_by_kernel, merge_entries, merge_entries_by_kernel, merge_hops
-from lookhops.ops.neighbour_max import NeighbourMax, neighbour_max
+from lookhops.ops.neighbour_max import _NeighbourMax, neighbour_max
 from lookhops.ops.neighbourhoods import links_by_kernels, neighbourhoods_by_kernels
-from lookhops.ops.one_hot import one_hot_by_kernel
-from lookhops.ops.pattern import mirror, mirror_by_kernel
-from lookhops.ops.product import (
-    entry_products,
-    entry_products_by_kernel,
-    multiply,
-    multiply_by_kernel,
-)
-from lookhops.ops.ranking import (
-    edges_between,
-    edges_between_by_kernel,
-    keep_top,
-    keep_top_by_kernels,
-    nearness,
-)
-from lookhops.ops.softmax import Attention, Softmax, _EdgeScores, attention, edge_scores, softmax
+from lookhops.ops.pattern import mirror
+from lookhops.ops.product import entry_products, multiply
+from lookhops.ops.ranking import edges_between, keep_top, nearness
+from lookhops.ops.softmax import _Attention, _EdgeScores, _Softmax, attention, edge_scores, softmax
 from lookhops.tasks import Classification
+from lookhops.training.member_weights import MemberAdam
+from lookhops.training.runs import Rates
 
 FLOATS, DOUBLE = (torch.float32, torch.bfloat16), (torch.float32, torch.float64)
 CLOSE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 4e-2, "atol": 4e-2}}
@@ -86,6 +76,18 @@ def move(tensor: Tensor | None, device: str) -> Tensor | None:
     return tensor.detach().to(device, copy=True).requires_grad_(tensor.requires_grad)
 
 
+@contextmanager
+def by_kernels() -> Iterator[None]:
+    """Choose kernels wherever there are any, in main memory too, where the interpreter is."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("lookhops.ops.") and hasattr(module, "can_run_on"):
+                patch.setattr(module, "can_run_on", lambda tensor: tensor.numel() > 0)
+        patch.setattr(ops.neighbour_max, "fits", lambda tensor: True)
+        patch.setattr(ops.adam, "_fits", lambda values: True)
+        yield
+
+
 def random_adjacency(nodes: int, edges: int, slices: int = 1) -> Adjacency:
     """Random edges, none of them between slices."""
     generator = torch.Generator().manual_seed(0)
@@ -111,7 +113,8 @@ def sparse_product(
     x = torch.randn(nodes, channels).to(dtype)
     expected = multiply(row_ptr, column, value.float() if valued else None, x.float())
     given = (row_ptr, column, value if valued else None, x)
-    found = multiply_by_kernel(*(move(t, device) for t in given))
+    with by_kernels():
+        found = multiply(*(move(t, device) for t in given))
     torch.testing.assert_close(found.float().cpu(), expected, **CLOSE[dtype])
 
 
@@ -144,7 +147,8 @@ def products_of_entries(
     row_ptr, column, _ = csr(random_adjacency(nodes, edges), dtype)
     g, x = (torch.randn(nodes, channels).to(dtype) for _ in range(2))
     expected = entry_products(row_ptr, column, g.float(), x.float())
-    found = entry_products_by_kernel(*(move(t, device) for t in (row_ptr, column, g, x)))
+    with by_kernels():
+        found = entry_products(*(move(t, device) for t in (row_ptr, column, g, x)))
     limit = CLOSE[dtype]["rtol"] * channels**0.5
     torch.testing.assert_close(found.float().cpu(), expected, rtol=limit, atol=limit)
 
@@ -218,15 +222,18 @@ def operator(device: str, nodes: int, edges: int, padding: int, weighted: bool) 
     )
     weight = ((low * 7 + high * 3) % 5).float() if weighted else None  # the same both ways
     plain = Adjacency(pattern, weight, symmetric=True).chebyshev(torch.float32).value
-    given = (pattern.row_ptr, pattern.column, pattern.row, weight)
-    found = chebyshev_by_kernels(*(move(t, device) for t in given))
+    there = Pattern(*(move(t, device) for t in (pattern.row_ptr, pattern.column)))
+    with by_kernels():
+        fast = Adjacency(there, move(weight, device), symmetric=True)
+        found = fast.chebyshev(torch.float32).value
     torch.testing.assert_close(found.cpu(), plain, rtol=1e-6, atol=1e-6)
 
 
 def mirrored(device: str, nodes: int, edges: int, padding: int, loops: bool) -> None:
     pattern = mirrored_pattern(nodes, edges, padding, loops)
-    given = (pattern.row_ptr, pattern.column, pattern.row)
-    found = mirror_by_kernel(*(move(t, device) for t in given)).cpu().long()
+    there = Pattern(*(move(t, device) for t in (pattern.row_ptr, pattern.column)), mirrored=True)
+    with by_kernels():
+        found = mirror(there).cpu().long()
     assert torch.equal(found, mirror(pattern).long())
     assert torch.equal(pattern.row[found], pattern.column)
     assert torch.equal(found[found], torch.arange(len(found)))
@@ -285,9 +292,10 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
     nodes = int(torch.where(index >= 0, sizes[chosen], 0).sum(1).max()) + 3
     edges = int(torch.where(index >= 0, row_ptr[node_ptr].diff()[chosen], 0).sum()) + 7
     given = (node_ptr, row_ptr, source, first_node)
-    plain = lay_out_plainly(index, Tables(*given), nodes, edges)
+    plain = lay_out(index, Tables(*given), nodes, edges)
     there = Tables(*(move(t, device) for t in given))
-    found = lay_out_by_kernels(move(index, device), there, nodes, edges)
+    with by_kernels():
+        found = lay_out(move(index, device), there, nodes, edges)
     for name in ("node", "place", "alive", "graph", "segments", "edge"):
         torch.testing.assert_close(getattr(found, name).cpu(), getattr(plain, name))
     for name in ("row_ptr", "column", "row"):
@@ -301,7 +309,8 @@ def labels_told(device: str, nodes: int, chosen: int, sizes: tuple[int, ...], wi
         labels.to(torch.int16 if wide else torch.uint8),
         torch.randint(0, nodes, (chosen,)),
     )
-    found = one_hot_by_kernel(*(move(t, device) for t in (labels, node)), sizes, torch.float32)
+    with by_kernels():
+        found = one_hot(*(move(t, device) for t in (labels, node)), sizes, torch.float32)
     assert torch.equal(found.cpu(), feature_columns(None, labels[node], sizes, torch.float32))
 
 
@@ -315,7 +324,7 @@ def log_likelihood(
     task = Classification(tuple(map(str, range(classes))))
     there = [move(t, device) for t in (target, fitted, real)]
     compare(
-        lambda output: LogLikelihood.apply(output, *there),
+        lambda output: _LogLikelihood.apply(output, *there),
         lambda output: task.losses(output, target, fitted, real),
         [output],
         device,
@@ -327,20 +336,20 @@ def adam(device: str, members: int, count: int, dtype: torch.dtype, learning: fl
     shapes = [(members, *((3,), (40, 30), (1,))[i % 3]) for i in range(count)]
     values = [torch.randn(shape).to(dtype) for shape in shapes]
     rates = learning * (1 + torch.arange(members)), 0.1 * torch.arange(members)
-    own = [value.to(device, copy=True) for value in values]
-    moments = [[torch.zeros_like(value) for value in own] for _ in range(2)]
-    steps = [torch.zeros((), device=device) for _ in own]
-    done = torch.zeros(count, dtype=torch.int32, device=device)
+    own = [value.to(device, copy=True).requires_grad_() for value in values]
+    every = [Rates(*map(float, each), dropout=0.0) for each in zip(*rates, strict=True)]
+    together = MemberAdam(own, every, fused=True, capturable=device == "cuda")
     alone = [[value[m].double().requires_grad_() for value in values] for m in range(members)]
     theirs = [
         torch.optim.Adam(alone[m], lr=float(rates[0][m]), weight_decay=float(rates[1][m]))
         for m in range(members)
     ]
-    told = [rate.float().to(device) for rate in rates]
     for _ in range(3):
         gradients = [torch.randn(shape).to(dtype) for shape in shapes]
-        given = [gradient.to(device) for gradient in gradients]
-        step(own, given, *moments, steps, *told, done, (0.9, 0.999), 1e-8)
+        for value, gradient in zip(own, gradients, strict=True):
+            value.grad = gradient.to(device)
+        with by_kernels():
+            together.step()
         for m, optimiser in enumerate(theirs):
             for value, gradient in zip(alone[m], gradients, strict=True):
                 value.grad = gradient[m].double()
@@ -349,10 +358,11 @@ def adam(device: str, members: int, count: int, dtype: torch.dtype, learning: fl
         for m, optimiser in enumerate(theirs):
             state = optimiser.state[alone[m][i]]
             kept = [alone[m][i].detach(), state["exp_avg"], state["exp_avg_sq"]]
-            found = [one[m].cpu().double() for one in (value, moments[0][i], moments[1][i])]
+            moments = (together.state[value][name] for name in ("exp_avg", "exp_avg_sq"))
+            found = [one[m].detach().cpu().double() for one in (value, *moments)]
             torch.testing.assert_close(found, kept, **CLOSE[dtype])
-    assert all(float(number) == 3 for number in steps)
-    assert not done.any()
+    assert all(float(together.state[value]["step"]) == 3 for value in own)
+    assert not together.done.any()
 
 
 # -------------------------------------------------------------------- nn
@@ -406,7 +416,7 @@ def activation(
 
     def fast(z: Tensor, score: Tensor | None = None) -> tuple[Tensor, Tensor]:
         where = [move(t, device) for t in (graph, *level.bounds, alive)]
-        return Activate.apply(z, score, *where, normalize)[wanted]
+        return _Activate.apply(z, score, *where, normalize)[wanted]
 
     compare(fast, plain, inputs, device)
 
@@ -435,7 +445,7 @@ def padded_activation(device: str, slices: int, rows: int, sizes: tuple[int, ...
 
     def fast(z: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
         where = [move(t, device) for t in (graph, *segments, alive)]
-        return Activate.apply(z, score.flatten(), *where, True)
+        return _Activate.apply(z, score.flatten(), *where, True)
 
     compare(fast, plain, [z, score], device)
 
@@ -481,7 +491,7 @@ def light_layer(
         graphs = tuple(move(t, device) for t in (alive, kept, *segments))
         flat = score[0].flatten() if score else None
         given = (z, weight, bias, c, flat, order, normalize, graphs)
-        return LightLayer.apply(*given, *(move(t, device) for t in entries))[wanted]
+        return _LightLayer.apply(*given, *(move(t, device) for t in entries))[wanted]
 
     compare(fast, plain, inputs, device)
 
@@ -492,7 +502,7 @@ def reading(device: str, sizes: tuple[int, ...], masked: bool) -> None:
     level = GraphBatch(x, random_adjacency(len(graph), 0), graph, len(sizes), alive)
     where = [move(t, device) for t in (graph, *level.bounds, alive)]
     compare(
-        lambda x: (Readout.apply(x, *where),),
+        lambda x: _Activate.apply(x, None, *where, None)[1:],
         lambda x: (readout(level.with_x(x)),),
         [x],
         device,
@@ -504,11 +514,11 @@ def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio
     score = torch.rand(len(graph))
     score = (score * 4).round() + score * 1e-6 if ties else score  # equal but for rounding
     level = GraphBatch(score[:, None], random_adjacency(len(graph), 0), graph, len(sizes), alive)
-    for size in (None, 5 * torch.rand(len(graph))):
-        where = [move(t, device) for t in (score, size, graph, *level.bounds, alive)]
-        for exact in (False, True):
-            found = keep_top_by_kernels(*where, ratio, nearness(score.dtype), exact).cpu()
-            assert torch.equal(found, keep_top(level, score, ratio, size, exact))
+    there = replace(level, graph=move(graph, device), alive=move(alive, device))
+    for size, exact in product((None, 5 * torch.rand(len(graph))), (False, True)):
+        with by_kernels():
+            found = keep_top(there, *(move(score, device), ratio, move(size, device), exact))
+        assert torch.equal(found.cpu(), keep_top(level, score, ratio, size, exact))
 
 
 def matching(
@@ -551,10 +561,11 @@ def matching_of_any(device: str) -> None:
 
 def compare_matching(device: str, score: Tensor, adjacency: Adjacency, bounds: Tensor) -> None:
     partner, taken = matched_nodes(score, adjacency)
-    ends = (adjacency.source, adjacency.target, adjacency.pattern.row_ptr)
-    edges = (score, adjacency.order, adjacency.present, *ends, bounds)
-    near = nearness(score.dtype)
-    found, edge = (t.cpu().long() for t in match_by_kernel(*(move(t, device) for t in edges), near))
+    own = adjacency.pattern
+    pattern = Pattern(*(move(t, device) for t in (own.row_ptr, own.column)))
+    optional = (move(t, device) for t in (adjacency.weight, adjacency.order))
+    there = move(score, device), Adjacency(pattern, *optional), move(bounds, device)
+    found, edge = (t.cpu().long() for t in match_by_kernel(*there))
     assert torch.equal(torch.where(found < 0, torch.arange(len(partner)), found), partner)
     assert torch.equal(edge, taken)
 
@@ -564,8 +575,12 @@ def edges_that_stay(device: str, nodes: int, edges: int, masked: bool) -> None:
     alive = torch.rand(edges) < 0.7 if masked else None
     keep, graph = torch.rand(nodes) < 0.6, torch.zeros(nodes, dtype=torch.long)
     level = GraphBatch(torch.randn(nodes, 1), adjacency, graph, 1, edge_alive=alive)
-    where = [move(t, device) for t in (adjacency.source, adjacency.target, keep, alive)]
-    assert torch.equal(edges_between_by_kernel(*where).cpu(), edges_between(level, keep))
+    own = adjacency.pattern
+    pattern = Pattern(*(move(t, device) for t in (own.row_ptr, own.column)))
+    there = replace(level, adjacency=Adjacency(pattern), edge_alive=move(alive, device))
+    with by_kernels():
+        found = edges_between(there, move(keep, device))
+    assert torch.equal(found.cpu(), edges_between(level, keep))
 
 
 def maximum(device: str, nodes: int, edges: int, dtype: torch.dtype, wanted: slice) -> None:
@@ -575,7 +590,7 @@ def maximum(device: str, nodes: int, edges: int, dtype: torch.dtype, wanted: sli
     entries = (pattern.row_ptr, pattern.column, turned.row_ptr, turned.column)
     where = [move(t, device) for t in entries]
     compare(
-        lambda x: NeighbourMax.apply(x, *where)[wanted],
+        lambda x: _NeighbourMax.apply(x, *where)[wanted],
         lambda x: neighbour_max(pattern, x)[wanted],
         [x],
         device,
@@ -698,7 +713,7 @@ def shares(device: str, nodes: int, edges: int, counted: bool, valued: bool) -> 
     value = torch.rand(edges) if valued else None
     where = [move(t, device) for t in (pattern.row_ptr, counts, value)]
     compare(
-        lambda score: (Softmax.apply(score, *where),),
+        lambda score: (_Softmax.apply(score, *where),),
         lambda score: (softmax(score, pattern, counts, value),),
         [torch.randn(edges) * 3],
         device,
@@ -724,7 +739,7 @@ def attending(device: str, nodes: int, edges: int, padding: int) -> None:
     last = torch.full((padding,), nodes - 1, dtype=torch.int32)
     there = Pattern(*(move(t, device) for t in (own.row_ptr, torch.cat((own.column, last)))))
     compare(
-        lambda *ends: (Attention.apply(*ends, there, 0.2)[:edges],),
+        lambda *ends: (_Attention.apply(*ends, there)[:edges],),
         lambda *ends: (attention(*ends, own),),
         [torch.randn(nodes), torch.randn(nodes)],
         device,
@@ -744,7 +759,7 @@ def dense(
     torch.set_float32_matmul_precision(precision)
     try:
         compare(
-            lambda *given: (Dense.apply(*given, relu),),
+            lambda *given: (_Dense.apply(*given, relu),),
             plain,
             [x, weight, torch.randn(slices, outputs)],
             device,
@@ -768,7 +783,7 @@ def dropping(
     scale = 65_536 / (65_536 - threshold)
     if each:
         threshold, scale = move(threshold, device), move(scale.float(), device)
-    found = Dropout.apply(own, move(key, device), 3, move(place, device), threshold, scale)
+    found = _Dropout.apply(own, move(key, device), 3, move(place, device), threshold, scale)
     found.sum().backward()
     close = {"rtol": 0, "atol": 0} if dtype == torch.float32 else CLOSE[dtype]
     pairs = ((found.detach().cpu(), expected.detach()), (own.grad.cpu(), x.grad))

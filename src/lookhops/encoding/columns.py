@@ -14,7 +14,7 @@ from lookhops.core.words import counted
 from lookhops.encoding.scale import Scale
 from lookhops.graphs.features import Column, Features, Names, compact, feature_columns
 from lookhops.graphs.indexing import take
-from lookhops.ops.one_hot import one_hot
+from lookhops.ops.layout import one_hot
 
 #: The value that stands for all that a label never was in training.
 NOT_SEEN = "not seen"

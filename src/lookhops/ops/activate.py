@@ -25,13 +25,16 @@ def readout(batch: GraphBatch) -> Tensor:
     A graph without nodes reads zero. Where several nodes share a maximum they share its gradient.
     """
     x = batch.x
-    if can_run_on(x) and x.shape[-1] <= 256 and not batch.near_ties:
-        start, end = batch.bounds
-        read = Readout.apply(x.flatten(0, -2), batch.graph, start, end, batch.alive)
-        return read.view(*x.shape[:-2], -1, 2 * x.shape[-1])
-    graphs = batch.graph.long(), batch.num_graphs, batch.alive
-    both = _ReadoutOnCPU.apply(x.flatten(0, -2), *graphs, batch.tolerance)
-    return both.view(*x.shape[:-2], -1, 2 * x.shape[-1])
+    if _fits(batch):
+        read = _Activate.apply(x, None, batch.graph, *batch.bounds, batch.alive, None)[1]
+    else:
+        graphs = batch.graph.long(), batch.num_graphs, batch.alive
+        read = _ReadoutOnCPU.apply(x.flatten(0, -2), *graphs, batch.tolerance)
+    return read.view(*x.shape[:-2], -1, 2 * x.shape[-1])
+
+
+def _fits(batch: GraphBatch) -> bool:
+    return can_run_on(batch.x) and batch.x.shape[-1] <= 256 and not batch.near_ties
 
 
 def activate(batch: GraphBatch, score: Tensor | None, normalize: bool) -> tuple[GraphBatch, Tensor]:
@@ -43,10 +46,9 @@ def activate(batch: GraphBatch, score: Tensor | None, normalize: bool) -> tuple[
         normalize: Whether to divide by the norm (NF).
     """
     z = batch.x
-    if can_run_on(z) and z.shape[-1] <= 256 and not batch.near_ties:
-        start, end = batch.bounds
-        flat_score = None if score is None else score.flatten()
-        x, read = Activate.apply(z, flat_score, batch.graph, start, end, batch.alive, normalize)
+    if _fits(batch):
+        flat = None if score is None else score.flatten()
+        x, read = _Activate.apply(z, flat, batch.graph, *batch.bounds, batch.alive, normalize)
         return batch.with_x(x), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
     if batch.alive is not None:
         alive = batch.alive.view(z.shape[:-1]).to(z.dtype)
@@ -120,15 +122,18 @@ def _membership(graph: Tensor, num_graphs: int) -> tuple[Tensor, Tensor]:
     return offsets, torch.arange(graph.numel(), device=graph.device)
 
 
-class Activate(torch.autograd.Function):
-    """x = relu(score z / |z|) of the living nodes, and each graph's maximum and mean of x."""
+class _Activate(torch.autograd.Function):
+    """x = relu(score z / |z|) of the living nodes, and each graph's maximum and mean of x.
+
+    Without ``normalize`` there is no x, and z itself is read.
+    """
 
     @staticmethod
     def forward(ctx, z, score, graph, start, end, alive, normalize):
-        """One kernel over graphs; z has leading axes where slices end with padding."""
-        z = z.contiguous()
-        x, scale = torch.empty_like(z), z.new_empty(z.shape[:-1], dtype=torch.float32)
-        read, ties, count = _read(z, alive, start, end, (score, x, scale), normalize)
+        z, x, scale = z.contiguous(), None, None  # leading axes where slices end with padding
+        if normalize is not None:
+            x, scale = torch.empty_like(z), z.new_empty(z.shape[:-1], dtype=torch.float32)
+        read, ties, count = _read(z, score, x, scale, alive, start, end, bool(normalize))
         ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
         ctx.set_materialize_grads(False)  # the x of the last layer has none
         ctx.normalize = normalize
@@ -136,39 +141,23 @@ class Activate(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_x, grad_read):
-        """One kernel over rows."""
         z, score, graph, alive, scale, read, ties, count = ctx.saved_tensors
-        grad_read = torch.zeros_like(read) if grad_read is None else grad_read
-        of_read, how = (read, grad_read, ties, count), (ctx.normalize, True)
-        return *_backward(z, score, graph, alive, scale, of_read, grad_x, *how), *[None] * 5
+        grad_read = torch.zeros_like(read) if grad_read is None else grad_read.contiguous()
+        grad_x = None if grad_x is None else grad_x.contiguous()
+        grad_z, grad_score = torch.empty_like(z), None if score is None else torch.empty_like(score)
+        rows, width = z.shape[:-1].numel(), z.shape[-1]
+        activation = (z, score, alive, graph, scale)
+        given = (*activation, read, grad_read, ties, count, grad_x, grad_z, grad_score, rows, width)
+        how = {"NORMALIZE": bool(ctx.normalize), "RELU": ctx.normalize is not None}
+        sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
+        _activate_backward_kernel[(triton.cdiv(rows, ROWS),)](*given, **how, **sizes)
+        return grad_z, grad_score, *[None] * 5
 
 
-class Readout(torch.autograd.Function):
-    """Each graph's maximum and mean of x over the living nodes."""
-
-    @staticmethod
-    def forward(ctx, x, graph, start, end, alive):
-        """One kernel over graphs."""
-        x = x.contiguous()
-        read, ties, count = _read(x, alive, start, end)
-        ctx.save_for_backward(x, graph, alive, read, ties, count)
-        return read
-
-    @staticmethod
-    def backward(ctx, grad_read):
-        """One kernel over rows."""
-        x, graph, alive, read, ties, count = ctx.saved_tensors
-        of_read = (read, grad_read, ties, count)
-        grad_x, _ = _backward(x, None, graph, alive, None, of_read, None, False, relu=False)
-        return grad_x, *[None] * 4
-
-
-def _read(z, alive, start, end, activation=None, normalize=False):
+def _read(z, score, x, scale, alive, start, end, normalize):
     """Each graph's maximum and mean, how many nodes share the maximum, and how many there are.
 
-    Large graphs are cut into parts that are read side by side and then put together. With an
-    ``activation`` (the scores of the nodes, and where x and 1 / |z| go) x = relu(score z / |z|) is
-    written, and read in place of z.
+    Large graphs are cut into parts that are read side by side and then put together.
     """
     graphs, width = start.numel(), z.shape[-1]
     slices, rows = z.shape[:-2].numel(), z.shape[:-1].numel()
@@ -176,15 +165,14 @@ def _read(z, alive, start, end, activation=None, normalize=False):
     read = z.new_empty(graphs, 2 * width) if parts == 1 else None
     found = z.new_empty(graphs, parts, 1 if parts == 1 else 3, width, dtype=torch.float32)
     count = z.new_empty(graphs, parts, dtype=torch.float32)
-    padding = 0 if activation is None else triton.cdiv(rows // slices, PADDING_ROWS)
-    given = (z, *(activation or (None, None, None)), alive, start, end)
+    padding = 0 if x is None else triton.cdiv(rows // slices, PADDING_ROWS)
+    given = (z, score, x, scale, alive, start, end, read, found, count)
     counts = (graphs, parts, graphs // slices, rows // slices, max(padding, 1), width)
     many = 1 if graphs * parts >= FEW else 2
     sizes = {"ROWS": many * READ_ROWS, "num_warps": many * READ_WARPS}
     sizes["CHANNELS"] = triton.next_power_of_2(width)
-    _readout_kernel[(graphs * parts + slices * padding,)](
-        *given, read, found, count, *counts, NORMALIZE=normalize, **sizes
-    )
+    programs = graphs * parts + slices * padding
+    _readout_kernel[(programs,)](*given, *counts, NORMALIZE=normalize, **sizes)
     if read is not None:
         return read, found.view(graphs, width), count.view(graphs)
     highest, summed, shared = found.unbind(2)
@@ -194,20 +182,6 @@ def _read(z, alive, start, end, activation=None, normalize=False):
     mean = summed.sum(1) / count.clamp(min=1)[:, None]
     most = torch.where(count[:, None] > 0, most, 0)
     return torch.cat((most, mean), dim=1).to(z.dtype), ties, count
-
-
-def _backward(z, score, graph, alive, scale, of_read, grad_x, normalize, relu):
-    """Gradients of z and score; ``of_read`` is the readout, its gradient, ties and counts."""
-    rows, width = z.shape[:-1].numel(), z.shape[-1]
-    grad_z = torch.empty_like(z)
-    grad_score = None if score is None else torch.empty_like(score)
-    grad_x = None if grad_x is None else grad_x.contiguous()
-    given = (z, score, alive, graph, scale, *(each.contiguous() for each in of_read), grad_x)
-    sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
-    _activate_backward_kernel[(triton.cdiv(rows, ROWS),)](
-        *given, grad_z, grad_score, rows, width, NORMALIZE=normalize, RELU=relu, **sizes
-    )
-    return grad_z, grad_score
 
 
 if triton is not None:

@@ -22,8 +22,8 @@ class Adam(optim.Adam):
 
     PyTorch wraps the methods of optimisers for ``torch.compile``, and the first call of any of them
     imports the compiler: seconds, where a small training takes no longer. We do not compile steps,
-    so the methods are called as they stand inside. On a GPU :func:`step` takes the step: PyTorch's
-    own kernel takes 65,536 elements a program, which leaves most of a GPU idle.
+    so the methods are called as they stand inside. On a GPU a kernel of ours takes the step:
+    PyTorch's takes 65,536 elements a program, which leaves most of a GPU idle.
 
     Args:
         parameters: All of one group.
@@ -40,7 +40,7 @@ class Adam(optim.Adam):
         self.values: list[Tensor] = group["params"]
         #: One for all, or one for each slice of the parameters' first axis.
         self.learning, self.decay = self._rates(group["lr"]), self._rates(group["weight_decay"])
-        # Where the programs of a launch count each other.
+        # Where the programs of a launch count each other: zero before and after.
         self.done = torch.zeros(len(self.values), dtype=torch.int32, device=self.values[0].device)
 
     def _rates(self, *rates: float) -> Tensor:
@@ -57,8 +57,18 @@ class Adam(optim.Adam):
         found: list[list[Tensor]] = [[] for _ in range(6)]
         self._init_group(group, *found)
         values, gradients, means, squares, _, steps = found
-        rates, options = (self.learning, self.decay), (group["betas"], group["eps"])
-        step(values, gradients, means, squares, steps, *rates, self.done, *options)
+        given = (values, [gradient.contiguous() for gradient in gradients], means, squares, steps)
+        constants = dict(zip(("BETA1", "BETA2"), group["betas"], strict=True), EPS=group["eps"])
+        for first in range(0, len(values), AT_ONCE):
+            part = slice(first, first + AT_ONCE)
+            sizes = tuple(value.numel() for value in values[part])
+            programs = [triton.cdiv(size, BLOCK) for size in sizes]
+            starts = tuple(sum(programs[:i]) for i in range(len(programs)))
+            tensors = *(tuple(each[part]) for each in given), sizes, starts
+            rates = self.learning, self.decay, self.done[part], self.learning.numel()
+            _adam_kernel[(sum(programs),)](
+                *tensors, *rates, **constants, COUNT=len(sizes), BLOCK=BLOCK, num_warps=4
+            )
         return None
 
     def step_of_pytorch(self, closure: Callable[[], Any] | None) -> Any:
@@ -67,47 +77,11 @@ class Adam(optim.Adam):
 
 
 def _fits(parameters: Sequence[Tensor]) -> bool:
-    """Whether :func:`step` can take these parameters: of one type, on a GPU, not empty."""
+    """Whether the kernel can take these parameters: of one type, on a GPU, not empty."""
     kinds = {(value.dtype, value.is_cuda and value.is_contiguous()) for value in parameters}
     exact = (torch.float32, torch.bfloat16)
     one = len(kinds) == 1 and all(dtype in exact and here for dtype, here in kinds)
     return one and available() and all(value.numel() > 0 for value in parameters)
-
-
-def step(
-    values: Sequence[Tensor],
-    gradients: Sequence[Tensor],
-    means: Sequence[Tensor],
-    squares: Sequence[Tensor],
-    steps: Sequence[Tensor],
-    learning: Tensor,
-    decay: Tensor,
-    done: Tensor,
-    betas: tuple[float, float],
-    eps: float,
-) -> None:
-    """Move parameters and their moments, in place, and count the step.
-
-    Args:
-        values, gradients: Parameters; with several members they have a leading axis of these.
-        means, squares: Running means of the gradients and of their squares.
-        steps: How many steps each parameter took, single numbers.
-        learning, decay: The learning rate and the weight decay of each member, shape (members).
-        done: A zero for each parameter, 32-bit integers; they are zero again afterwards.
-        betas, eps: As of :class:`torch.optim.Adam`.
-    """
-    given = (values, [gradient.contiguous() for gradient in gradients], means, squares, steps)
-    constants = {"BETA1": betas[0], "BETA2": betas[1], "EPS": eps, "BLOCK": BLOCK, "num_warps": 4}
-    for first in range(0, len(values), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
-        sizes = tuple(value.numel() for value in values[part])
-        programs = [triton.cdiv(size, BLOCK) for size in sizes]
-        starts = tuple(sum(programs[:i]) for i in range(len(programs)))
-        tensors = (tuple(each[part]) for each in given)
-        rates = learning, decay, done[part], learning.numel()
-        _adam_kernel[(sum(programs),)](
-            *tensors, sizes, starts, *rates, COUNT=len(sizes), **constants
-        )
 
 
 if triton is not None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import last_begin, run_begins
-from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 from lookhops.ops.pattern import Pattern, cached, group, outside_inference
 from lookhops.ops.product import SparseMatrix
 
@@ -24,17 +24,14 @@ class Adjacency:
     Every convolution and pooling takes one in place of PyG's ``edge_index``. Normalisation, degrees
     and order are computed once here, not once in every layer.
 
-    An edge may have a **weight** and a **factor**. Weights belong to the graph: they say how much
-    of an edge there is, and degrees count them. Factors belong to a layer, which learns them
-    from what is known of the edges (:meth:`times`). They multiply what goes along an edge and leave
-    the degrees alone,
+    An edge may have a **weight**, which belongs to the graph and which degrees count, and a
+    **factor**, which a layer learns from the features of edges (:meth:`times`):
 
     .. math::
-        \hat A_{ij} = f_{ij}\, d_i^{-1/2} w_{ij}\, d_j^{-1/2}, \qquad d_i = \sum_j w_{ij},
+        \hat A_{ij} = f_{ij}\, d_i^{-1/2} w_{ij}\, d_j^{-1/2}, \qquad d_i = \sum_j w_{ij}.
 
-    since degrees that counted them would take away what they say wherever all edges of a node are
-    of one kind, and would have to be computed again in every layer. A factor of one everywhere
-    changes nothing, to the last bit.
+    Degrees that counted factors would cancel them wherever all edges of a node are of one kind, and
+    would have to be computed again in every layer.
 
     Args:
         pattern: The edges by target node.
@@ -183,7 +180,12 @@ class Adjacency:
         source, target, weight = self.source, self.target, self.weight
         learns = weight is not None and weight.requires_grad and torch.is_grad_enabled()
         if self.symmetric and can_run_on(source) and dtype == torch.float32 and not learns:
-            value = chebyshev_by_kernels(self.pattern.row_ptr, source, target, weight)
+            rows, entries = self.num_nodes, self.num_edges
+            scale, value = (source.new_empty(n, dtype=dtype) for n in (rows, entries))
+            by_row = self.pattern.row_ptr, source, weight, scale, rows
+            launch_over(_scale_kernel, rows, BLOCK, *by_row)
+            by_entry = source, target, weight, scale, value, entries
+            launch_over(_value_kernel, entries, BLOCK, *by_entry)
             return SparseMatrix(self.pattern, value, symmetric=True)
         weight = self.weights(dtype).masked_fill(self.is_loop, 0)
         scale = _inverse_sqrt(_sum_by(weight, source, self.num_nodes))
@@ -332,19 +334,6 @@ def _inverse_sqrt(degree: Tensor) -> Tensor:
     """degree^(-1/2), and zero for a degree of zero."""
     safe = torch.where(degree > 0, degree, torch.ones_like(degree))
     return torch.where(degree > 0, safe.rsqrt(), torch.zeros_like(degree))
-
-
-def chebyshev_by_kernels(
-    row_ptr: Tensor, column: Tensor, row: Tensor, weight: Tensor | None
-) -> Tensor:
-    """The values of -D^(-1/2) A D^(-1/2), for edges that go both ways; loops have zero."""
-    rows, entries = row_ptr.numel() - 1, column.numel()
-    scale, value = (column.new_empty(n, dtype=torch.float32) for n in (rows, entries))
-    grid, sizes = blocks_over(rows, BLOCK)
-    _scale_kernel[grid](row_ptr, column, weight, scale, rows, **sizes)
-    grid, sizes = blocks_over(entries, BLOCK)
-    _value_kernel[grid](column, row, weight, scale, value, entries, **sizes)
-    return value
 
 
 if triton is not None:

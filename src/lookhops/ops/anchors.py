@@ -1,9 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""The anchors: what the paper's figure aggregates, and its two readings, merge and score.
-
-The kernels of the score take 7 launches for k = 2, not 26: channels are summed first, in one pass
-over z; hops then take one number a node.
-"""
+"""The anchors: what the paper's figure aggregates, and its two readings, merge and score."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.ops.dense import scores_beside
-from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 from lookhops.ops.merge import merge
 from lookhops.ops.product import SparseMatrix, transposed_values
 from lookhops.ops.recurrences import Recurrence, chebyshev, polynomial_sum
@@ -86,9 +82,8 @@ class Anchors:
     ) -> tuple[Tensor, Anchors]:
         r""":math:`\sigma(\sum_j \theta^j \cdot z_i^j + t)` for every node, and the anchors again.
 
-        Channels are summed before the hops are taken, so a hop costs one channel, not d'. What is
-        computed from the anchors that it returns has its gradient added to that of the scores in
-        one pass. The scores have shape :math:`(\ldots, n)`.
+        The scores have shape :math:`(\ldots, n)`. Channels are summed before the hops are taken, so
+        a hop costs one channel, not d'. Gradients of scores and anchors are joined in one pass.
 
         Args:
             theta: The attention weights :math:`\theta^j`, shape :math:`(\ldots, k + 1, d')`.
@@ -187,10 +182,9 @@ class _Scores(torch.autograd.Function):
 
 def _launch_hop(matrix, x, term, before, bias, out, each, scale, activation, own=(None, None)):
     """Write scale A x, plus a term, less what was before, to ``out``; see the kernel."""
-    rows = out.numel()
-    grid, sizes = blocks_over(rows, BLOCK)
+    given = *matrix, x, term, before, bias, *own, out, out.numel(), each
     how = {"SCALE": scale, "ACTIVATION": KERNEL_ACTIVATIONS.index(activation)}
-    _score_hop_kernel[grid](*matrix, x, term, before, bias, *own, out, rows, each, **how, **sizes)
+    launch_over(_score_hop_kernel, out.numel(), BLOCK, *given, **how)
 
 
 if triton is not None:

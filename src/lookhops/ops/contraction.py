@@ -12,7 +12,7 @@ from lookhops.graphs.indexing import to_offsets
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.gpu import available, tl, triton
 from lookhops.ops.pattern import Pattern, group
-from lookhops.ops.product import entry_products, multiply, sum_into
+from lookhops.ops.product import csr_product, sum_into
 from lookhops.ops.ranking import nearness
 
 LEAST, MOST = 64, 1024  # edges that a program of the matching looks at together
@@ -41,9 +41,7 @@ def matched_nodes(
     """
     node = torch.arange(adjacency.num_nodes, device=score.device)
     if bounds is not None and score.is_cuda and available() and score.numel() > 0:
-        when = adjacency.order, adjacency.present
-        ends = adjacency.source, adjacency.target, adjacency.pattern.row_ptr
-        partner, taken = match_by_kernel(score, *when, *ends, bounds, nearness(score.dtype))
+        partner, taken = match_by_kernel(score, adjacency, bounds)
         return torch.where(partner < 0, node, partner), taken.long()
     edge = greedy_matching(score, adjacency)
     source = adjacency.source.index_select(0, edge).long()
@@ -85,12 +83,8 @@ def match_tensors(
 ) -> Tensor:
     """The places of the edges that are taken.
 
-    Args:
-        score: Of each edge, shape (e).
-        given: When each edge was given, shape (e), all different.
-        source, target: Its ends, shape (e).
-        nodes: How many nodes there are.
-        reach: How far below the highest score at a node others count as equal to it.
+    All tensors have shape (e); ``given`` says when each edge was given, ``reach`` how far below the
+    highest score at a node others count as equal to it.
     """
     edge = torch.arange(score.numel(), device=score.device)
     taken = [edge[:0]]
@@ -126,32 +120,20 @@ def _best_at_both_ends(
     return (wins & (first.index_select(0, target) == given)).nonzero().flatten()
 
 
-def match_by_kernel(
-    score: Tensor,
-    given: Tensor | None,
-    present: Tensor | None,
-    source: Tensor,
-    target: Tensor,
-    row_ptr: Tensor,
-    bounds: Tensor,
-    reach: float,
-) -> tuple[Tensor, Tensor]:
-    """:func:`match_tensors` of the edges that are present, as nodes: -1 where nothing is matched.
-
-    Edges stand by target, from ``row_ptr`` on; none as ``given`` means that they were given in this
-    order. Both results are of shape (n), 32-bit.
-    """
-    nodes, graphs = row_ptr.numel() - 1, bounds.shape[1]
+def match_by_kernel(score: Tensor, adjacency: Adjacency, bounds: Tensor) -> tuple[Tensor, Tensor]:
+    """:func:`matched_nodes` by a kernel, in 32 bits, -1 where nothing is matched."""
+    nodes, graphs = adjacency.num_nodes, bounds.shape[1]
     partner, taken = torch.full((2, nodes), -1, dtype=torch.int32, device=score.device).unbind()
     best, first = torch.empty_like(taken, dtype=score.dtype), torch.empty_like(taken)
     if graphs == 0:
         return partner, taken
     block = triton.next_power_of_2(score.numel() // graphs + 1)
     block = min(max(block, LEAST), MOST)
-    edges = (score.contiguous(), given, present, source, target)
+    given = (score.contiguous(), adjacency.order, adjacency.present, adjacency.source)
+    given = (*given, adjacency.target, adjacency.pattern.row_ptr, *bounds)
     sizes = {"BLOCK": block, "num_warps": max(block // A_WARP, 1), "num_stages": 1}
-    of_nodes = (best, first, partner, taken)
-    _match_kernel[(graphs,)](*edges, row_ptr, *bounds, *of_nodes, REACH=reach, **sizes)
+    found = (best, first, partner, taken)
+    _match_kernel[(graphs,)](*given, *found, REACH=nearness(score.dtype), **sizes)
     return partner, taken
 
 
@@ -180,7 +162,7 @@ class _OfTaken(torch.autograd.Function):
 
 
 def merge_nodes(x: Tensor, gate: Tensor, member: Tensor, there: Tensor, number: Tensor) -> Tensor:
-    """Row r is g_r times the sum of its two members that are there, in one pass each way.
+    """Row r is g_r times the sum of its two members that are there: a sparse product.
 
     Args:
         x: Shape (n, d).
@@ -189,26 +171,12 @@ def merge_nodes(x: Tensor, gate: Tensor, member: Tensor, there: Tensor, number: 
         there: Which of them are there.
         number: The row into which each node went, shape (n).
     """
-    return _MergeNodes.apply(x, gate, member, there, number)
-
-
-class _MergeNodes(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, gate, member, there, number):
-        offsets = torch.arange(0, member.numel() + 1, 2, device=x.device)
-        value = (gate[:, None] * there).flatten()
-        merged = multiply(offsets, member.flatten(), value, x)
-        ctx.save_for_backward(merged, gate, value[::2], number)
-        return merged
-
-    @staticmethod
-    def backward(ctx, grad):
-        merged, gate, value, number = ctx.saved_tensors
-        grad, count = grad.contiguous(), torch.arange(number.numel() + 1, device=grad.device)
-        grad_x = multiply(count, number, value.index_select(0, number), grad)
-        rows = gate.numel()
-        grad_gate = entry_products(count[: rows + 1], count[:rows], grad, merged) / gate
-        return grad_x, grad_gate, None, None, None
+    count = torch.arange(max(member.numel(), len(x)) + 1, device=x.device)
+    nodes = count[: len(x)]
+    second = member[:, 0].index_select(0, number) != nodes  # which of its row's members a node is
+    transpose = count[: len(x) + 1], number, 2 * number + second
+    value = (gate[:, None] * there).flatten()
+    return csr_product(x, value, count[: member.numel() + 1 : 2], member.flatten(), *transpose)
 
 
 class MergedEdges(NamedTuple):

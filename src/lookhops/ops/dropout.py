@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.hashing import GAMMA, GOLDEN, MIX_1, MIX_2, mix_, signed
-from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 
 DRAWS = 1 << 16  # values that a draw of 16 bits can take
 BLOCK = 1024  # elements a program takes
@@ -38,7 +38,7 @@ def dropout(x: Tensor, p: float | Tensor, key: Tensor, layer: int, place: Tensor
         return x
     key, place = key.to(x.device, torch.int64).contiguous(), place.to(torch.int64)
     if can_run_on(x):
-        return Dropout.apply(x, key, layer, place.contiguous(), threshold, scale)
+        return _Dropout.apply(x, key, layer, place.contiguous(), threshold, scale)
     keep = kept(x, key, layer, place, threshold)
     # Of these, autograd keeps one byte an element.
     return (x * keep).mul_(scale[..., None, None] if isinstance(scale, Tensor) else scale)
@@ -70,7 +70,7 @@ def kept(x: Tensor, key: Tensor, layer: int, place: Tensor, threshold: int | Ten
     return bits >= (least[..., None, None] if isinstance(least, Tensor) else least)
 
 
-class Dropout(torch.autograd.Function):
+class _Dropout(torch.autograd.Function):
     """:func:`dropout` in one launch."""
 
     @staticmethod
@@ -84,7 +84,7 @@ class Dropout(torch.autograd.Function):
     def backward(ctx, grad):
         """The same kernel."""
         key, place = ctx.saved_tensors
-        back = Dropout.apply(grad, key, ctx.layer, place, ctx.threshold, ctx.scale)
+        back = _Dropout.apply(grad, key, ctx.layer, place, ctx.threshold, ctx.scale)
         return back, *[None] * 5
 
 
@@ -95,8 +95,8 @@ def _launch(x, key, layer, place, threshold, scale):
     counts = x.numel(), x.shape[-1], x.shape[-2]
     numbers = (1.0, layer, 0) if each else (scale, layer, threshold)
     constants = {"EACH": each, "GAMMA": GAMMA, "MIX_1": MIX_1, "MIX_2": MIX_2}
-    grid, sizes = blocks_over(x.numel(), BLOCK)
-    _dropout_kernel[grid](x, key, place, out, *rates, *counts, *numbers, **constants, **sizes)
+    given = x, key, place, out, *rates, *counts, *numbers
+    launch_over(_dropout_kernel, x.numel(), BLOCK, *given, **constants)
     return out
 
 

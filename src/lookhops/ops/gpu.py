@@ -25,11 +25,7 @@ MOST_CHANNELS = 1024  # a program holds a block of rows with all their channels 
 
 
 def _wanted() -> bool:
-    """Whether there is a use for kernels: they take a tenth of a second to load.
-
-    That is where NVIDIA's driver is, which is not asked for anything yet, or PyTorch is made for
-    AMD's, and where somebody has loaded Triton already or wants it to interpret kernels.
-    """
+    """Whether there is a driver, or Triton is loaded or asked to interpret: it loads slowly."""
     if "triton" in sys.modules or "TRITON_INTERPRET" in os.environ or torch.version.hip:
         return True
     try:
@@ -61,18 +57,16 @@ def can_run_on(x: Tensor) -> bool:
     return x.is_cuda and x.dtype != torch.float64 and available() and x.numel() > 0
 
 
-def blocks_over(count: int, block: int, warps: int = 4) -> tuple[tuple[int, ...], dict[str, int]]:
-    """The grid and the sizes of programs that each take one block."""
-    return (triton.cdiv(count, block),), {"BLOCK": block, "num_warps": warps}
+def launch_over(kernel: Any, count: int, block: int, *given: Any, warps: int = 4, **constants: Any):
+    """Launch programs that each take one block of so many rows, entries or elements."""
+    grid = (triton.cdiv(count, block),)
+    kernel[grid](*given, **constants, BLOCK=block, num_warps=warps)
 
 
 def blocks_of(rows: int, channels: int, slices: int = 1) -> tuple[tuple[int, int], dict[str, int]]:
     """The grid and the sizes of programs that each take a block of rows with their channels.
 
-    Args:
-        rows: Of all slices together.
-        channels: Of a row.
-        slices: With several, a block may not cross from one into the next: it has ``ROWS`` rows.
+    With several slices a block may not cross from one into the next: it has ``ROWS`` rows.
     """
     block = min(triton.next_power_of_2(channels), MOST_CHANNELS)
     # Narrow rows leave a warp little to do: give it more of them.

@@ -1,22 +1,26 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Which node and which edge of all graphs stands where in a batch of fixed shape.
+"""A batch of fixed shape: which node and edge of all graphs stands where, and one-hot labels.
 
-By index arithmetic, or by three Triton kernels, where PyTorch's operators take fifty launches.
+By index arithmetic, or in one to three launches, where PyTorch's operators take fifty.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import to_offsets
-from lookhops.ops.gpu import available, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 from lookhops.ops.pattern import Pattern
 
 MOST_GRAPHS = 4096  # of a member's batch: one program adds up their sizes
 BLOCK = 256  # slots, or edges, that a program takes
+ELEMENTS = 2048  # of one-hot labels that a program writes
+MOST_COLUMNS, MOST_LABELS = 1024, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +75,9 @@ def lay_out(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:
         nodes: Slots of each member.
         edges: Places for the edges of all members.
     """
-    if index.is_cuda and available() and 0 < index.shape[1] <= MOST_GRAPHS:
-        return lay_out_by_kernels(index, tables, nodes, edges)
-    return lay_out_plainly(index, tables, nodes, edges)
-
-
-def lay_out_plainly(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:
-    """:func:`lay_out` by PyTorch's operators, on any device."""
     members, size = index.shape
+    if can_run_on(index) and size <= MOST_GRAPHS:
+        return _lay_out_by_kernels(index, tables, nodes, edges)
     number = index.clamp(min=0)
     first = tables.node_ptr[number]
     count = torch.where(index >= 0, tables.node_ptr[number + 1] - first, 0)
@@ -118,8 +117,7 @@ def _edges(tables: Tables, node: Tensor, alive: Tensor, count: int) -> tuple[Pat
     return Pattern(row_ptr.int(), column.int(), row=row.int()), edge
 
 
-def lay_out_by_kernels(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:
-    """:func:`lay_out` in three launches."""
+def _lay_out_by_kernels(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:
     members, size = index.shape
     slots, first_node = members * nodes, tables.first_node
 
@@ -137,17 +135,36 @@ def lay_out_by_kernels(index: Tensor, tables: Tables, nodes: int, edges: int) ->
     counts = members * size, size, nodes
     _graphs_kernel[(members,)](index.contiguous(), *given, *found, *counts, **sizes)
     out = (node, None if first_node is None else place, alive, graph, row_ptr)
-    sizes = {"BLOCK": BLOCK, "num_warps": 4}
-    steps, power = size.bit_length(), triton.next_power_of_2(members)
+    sizes = {"STEPS": size.bit_length(), "MEMBERS": triton.next_power_of_2(members)}
     _slots_kernel[members, triton.cdiv(nodes, BLOCK)](
-        *found, tables.row_ptr, *out, members, size, nodes, STEPS=steps, MEMBERS=power, **sizes
+        *found, tables.row_ptr, *out, members, size, nodes, BLOCK=BLOCK, **sizes, num_warps=4
     )
-    where, steps = (row_ptr, tables.row_ptr, tables.source, node), slots.bit_length()
-    _places_kernel[(triton.cdiv(edges, BLOCK),)](
-        *where, column, row, edge, slots, edges, STEPS=steps, **sizes
-    )
+    placed = (row_ptr, tables.row_ptr, tables.source, node, column, row, edge, slots, edges)
+    launch_over(_places_kernel, edges, BLOCK, *placed, STEPS=slots.bit_length())
     pattern = Pattern(row_ptr, column, row=row)
     return Layout(node, place, alive, graph, segments, pattern, edge)
+
+
+def one_hot(labels: Tensor, node: Tensor, sizes: Sequence[int], dtype: torch.dtype) -> Tensor:
+    """The one-hot labels of these nodes, shape (m, the sum of the sizes).
+
+    Args:
+        labels: Of all nodes, shape (n, labels).
+        node: The numbers of those that are wanted, shape (m).
+        sizes: How many values each label has.
+        dtype: Type of the result.
+    """
+    rows, columns = node.numel(), sum(sizes)
+    few = 0 < len(sizes) <= MOST_LABELS and columns <= MOST_COLUMNS
+    if not few or not rows or not can_run_on(labels):
+        return feature_columns(None, labels.index_select(0, node), sizes, dtype)
+    out = torch.empty(rows, columns, dtype=dtype, device=node.device)
+    block = triton.next_power_of_2(columns)
+    each = max(ELEMENTS // block, 1)
+    starts = tuple(sum(sizes[:i]) for i in range(len(sizes)))
+    given = (labels.contiguous(), node, out, starts, rows, columns)
+    _one_hot_kernel[(triton.cdiv(rows, each),)](*given, len(sizes), each, block)
+    return out
 
 
 if triton is not None:
@@ -281,3 +298,28 @@ if triton is not None:
             low = tl.where(below, middle + 1, low)
             high = tl.where(open & ~below, middle, high)
         return low
+
+    @triton.jit
+    def _one_hot_kernel(
+        labels,
+        node,
+        out,
+        starts,
+        rows,
+        columns,
+        COUNT: tl.constexpr,
+        ROWS: tl.constexpr,
+        COLUMNS: tl.constexpr,
+    ):
+        """One where a column is that of a row's label, else zero."""
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        column = tl.arange(0, COLUMNS)
+        live = row < rows
+        number = tl.load(node + row, mask=live, other=0).to(tl.int64)
+        hit = tl.zeros((ROWS, COLUMNS), tl.float32)
+        for i in tl.static_range(COUNT):
+            label = tl.load(labels + number * COUNT + i, mask=live, other=0).to(tl.int32)
+            hit += (column[None, :] == (starts[i] + label)[:, None]).to(tl.float32)
+        place = row.to(tl.int64)[:, None] * columns + column[None, :]
+        here = live[:, None] & (column < columns)[None, :]
+        tl.store(out + place, hit.to(out.dtype.element_ty), mask=here)

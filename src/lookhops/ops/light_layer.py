@@ -27,10 +27,7 @@ PADDING_ROWS = 512  # a program for every so many rows of a slice takes its shar
 
 
 class Merging:
-    r"""Merge, activation and readout of anchors: at once by one kernel, or one after the other.
-
-    One kernel takes them on a GPU, for many small graphs, where nothing reads the merged anchors in
-    between.
+    r"""Merge, activation and readout of anchors: on a GPU, for many small graphs, by one kernel.
 
     Args:
         anchors: The anchors of all nodes.
@@ -53,11 +50,7 @@ class Merging:
     ) -> tuple[GraphBatch, Tensor]:
         """As :func:`~lookhops.ops.activate.activate` of the merged anchors.
 
-        Args:
-            batch: The batch, which may have dropped nodes since.
-            score: The score of each node, shape (..., n); none means one.
-            normalize: Whether to divide by the norm.
-            anchors: The anchors, as they are after the score.
+        The batch may have dropped nodes since; the anchors are as they are after the score.
         """
         if not self.waits:
             return activate(batch, score, normalize)
@@ -70,12 +63,11 @@ class Merging:
         weight, bias = self.weight.to(z.dtype), self.bias.to(z.dtype)
         flat = None if score is None else score.flatten()
         how = 2 if anchors.recurrence is chebyshev else 1, normalize, graphs
-        x, read = LightLayer.apply(z, weight, bias, anchors.offset, flat, *how, *entries)
+        x, read = _LightLayer.apply(z, weight, bias, anchors.offset, flat, *how, *entries)
         return batch.with_x(x), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
 
 
 def _at_once(anchors: Anchors, batch: GraphBatch) -> bool:
-    """Whether one kernel is to merge, activate and read: on a GPU, for many small graphs."""
     z, value = anchors.z, anchors.matrix.value
     small = 0 < batch.largest <= LARGEST and batch.num_graphs >= FEWEST
     narrow = z.shape[-1] <= 256 and 1 <= anchors.k <= 8
@@ -83,16 +75,15 @@ def _at_once(anchors: Anchors, batch: GraphBatch) -> bool:
     return small and narrow and can_run_on(z) and fixed and not batch.near_ties
 
 
-class LightLayer(torch.autograd.Function):
+class _LightLayer(torch.autograd.Function):
     r"""x = relu(score z' / |z'|) of the kept nodes; z' = sum_j T_j (z + c) w^j + b of all.
 
-    Gives x and each graph's maximum and mean of it. Of the entries the first three are the
-    operator's offsets, columns and values, the others those of its transpose.
+    Gives x and each graph's maximum and mean of it. Of the graphs it takes the nodes alive, those
+    kept, first nodes and last ones; of the operator and its transpose offsets, columns and values.
     """
 
     @staticmethod
     def forward(ctx, z, weight, bias, offset, score, order, normalize, graphs, *entries):
-        """One kernel; of the graphs: nodes alive, those kept of them, first nodes and last ones."""
         z, (alive, kept, start, end) = z.contiguous(), graphs
         width, k, count = z.shape[-1], weight.shape[-2] - 1, start.numel()
         merged, x = torch.empty_like(z), torch.empty_like(z)
@@ -114,7 +105,6 @@ class LightLayer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_x, grad_read):
-        """One kernel over graphs, and one that adds up what they found."""
         z, weight, offset, score, merged, read, ties, nodes = ctx.saved_tensors
         alive, kept, start, end = ctx.graphs
         grad_read = torch.zeros_like(read) if grad_read is None else grad_read.contiguous()

@@ -17,29 +17,25 @@ MOST_CHANNELS = 1024
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool = True) -> Tensor:
     r""":math:`\mathrm{ReLU}(x W^\top + b)`, or without the ReLU; shapes as for a linear layer."""
     if dense_fits(x, weight):
-        return Dense.apply(x, weight, bias, relu)
+        return _Dense.apply(x, weight, bias, relu)
     product, offset = linear(x, weight, bias)
     product = product if offset is None else product.add_(offset.unsqueeze(-2))
     return torch.relu(product) if relu else product
 
 
 def dense_fits(x: Tensor, weight: Tensor) -> bool:
-    """Whether :class:`Dense` can take them: a slice of weights for each slice of few rows."""
+    """Whether the kernels can take them: a slice of weights for each slice of few rows."""
     if not can_run_on(x) or x.dim() != 3 or weight.dim() != 3:
         return False
     few = x.shape[-2] <= MOST_ROWS and max(weight.shape[-2:]) <= MOST_CHANNELS
     return few and x.shape[0] == weight.shape[0]
 
 
-class Dense(torch.autograd.Function):
-    """x W^T + b of every slice and, where it is wanted, the ReLU of that.
-
-    Products round as PyTorch's do: by the precision that it is set to, or in the type of autocast.
-    """
+class _Dense(torch.autograd.Function):
+    """One kernel each way; products round as PyTorch's do, as it is set to or under autocast."""
 
     @staticmethod
     def forward(ctx, x, weight, bias, relu):
-        """One kernel; x (s, n, d), weight (s, d', d), bias (s, d')."""
         x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
         mixed = torch.is_autocast_enabled(x.device.type)
         dtype = torch.get_autocast_dtype(x.device.type) if mixed else x.dtype
@@ -61,7 +57,6 @@ class Dense(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        """One kernel: some programs take the gradient of x, the others those of the parameters."""
         x, weight, out = ctx.saved_tensors
         slices, rows, width = x.shape
         outputs = weight.shape[1]

@@ -25,14 +25,7 @@ def log_likelihood(
     """
     alike = output.shape[:-1] == target.shape and (real is None or real.shape == target.shape)
     if alike and output.shape[-1] <= MOST_CLASSES and can_run_on(output):
-        return LogLikelihood.apply(output, target, class_weight, real)
-    return log_likelihood_plainly(output, target, class_weight, real)
-
-
-def log_likelihood_plainly(
-    output: Tensor, target: Tensor, class_weight: Tensor | None, real: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """:func:`log_likelihood` by PyTorch's operators."""
+        return _LogLikelihood.apply(output, target, class_weight, real)
     known = target.clamp(min=0)
     likelihood = output.log_softmax(-1).gather(-1, known.unsqueeze(-1)).squeeze(-1)
     weight = ((target >= 0) if real is None else (target >= 0) & real).to(likelihood.dtype)
@@ -42,12 +35,11 @@ def log_likelihood_plainly(
     return -(likelihood * weight).sum(-1) / total.clamp(min=1e-12), total
 
 
-class LogLikelihood(torch.autograd.Function):
-    """The weighted mean over graphs of the negative log-likelihood, and the sum of the weights."""
+class _LogLikelihood(torch.autograd.Function):
+    """One kernel, which leaves the gradient too: it is as large as the output."""
 
     @staticmethod
     def forward(ctx, output, target, fitted, real):
-        """One kernel, which leaves the gradient too: it is as large as the output."""
         output, target, slope = output.contiguous(), target.contiguous(), torch.empty_like(output)
         stack, (graphs, classes) = output.shape[:-2], output.shape[-2:]
         losses, totals = output.new_empty(stack), output.new_empty(stack)
@@ -64,7 +56,6 @@ class LogLikelihood(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad, _):
-        """What is there already times what is asked."""
         (slope,) = ctx.saved_tensors
         return slope * grad[..., None, None].to(slope.dtype), None, None, None
 

@@ -30,9 +30,8 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:
     """
     if fits(x):
         transpose = pattern.transpose
-        return NeighbourMax.apply(
-            x, pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column
-        )
+        entries = pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column
+        return _NeighbourMax.apply(x, *entries)
     return _Maximum.apply(x, pattern)
 
 
@@ -90,20 +89,16 @@ def _blocks(pattern: Pattern):
         yield slice(first, last), pattern.row[start:end], column, total
 
 
-def fits(x: torch.Tensor) -> bool:
+def fits(x: Tensor) -> bool:
     """Whether the kernels can take these features, which may be of double precision."""
     return x.is_cuda and available() and x.numel() > 0
 
 
-class NeighbourMax(torch.autograd.Function):
-    """The maximum over each row's entries of a pattern, channel by channel, and x again.
-
-    The maximum of no entry is zero. What is computed from this x has its gradient added here.
-    """
+class _NeighbourMax(torch.autograd.Function):
+    """The same by kernels; the first notes which part of the gradient each maximum gets."""
 
     @staticmethod
     def forward(ctx, x, row_ptr, column, row_ptr_t, column_t):
-        """One kernel over rows; it notes which part of the gradient each of the largest gets."""
         x = x.contiguous()
         highest = torch.empty_like(x)
         part = torch.empty_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
@@ -115,7 +110,6 @@ class NeighbourMax(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad, added):
-        """One kernel over rows of the transpose."""
         x, highest, part, row_ptr_t, column_t = ctx.saved_tensors
         if grad is None:
             return added, None, None, None, None

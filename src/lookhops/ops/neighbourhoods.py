@@ -14,7 +14,7 @@ from lookhops.graphs.indexing import to_offsets
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.batch import GraphBatch
 from lookhops.ops.clusters import links_between, product
-from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 from lookhops.ops.pattern import Pattern, cached
 from lookhops.ops.product import SparseMatrix
 
@@ -166,12 +166,12 @@ def neighbourhoods_by_kernels(
     """
     rows, device = row_ptr.numel() - 1, column.device
     count = torch.zeros(rows + 1, dtype=torch.int32, device=device)
-    grid, sizes = blocks_over(rows, BLOCK)
-    edges = (row_ptr, column, weight, alive)
-    _count_kernel[grid](*edges, count, rows, **sizes)
+    edges = row_ptr, column, weight, alive
+    launch_over(_count_kernel, rows, BLOCK, *edges, count, rows)
     ends = count.cumsum(0, dtype=torch.int32)
     source, target = _padding(rows, column.numel() + rows, device)
-    _enter_kernel[grid](*edges, ends, source, target, rows, ASCENDING=ascending, **sizes)
+    given = *edges, ends, source, target, rows
+    launch_over(_enter_kernel, rows, BLOCK, *given, ASCENDING=ascending)
     return ends, source, target
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.graphs.indexing import counts_of, segment_of, to_offsets
-from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 
 Value = TypeVar("Value")
 #: So few elements are sorted faster than SciPy is called.
@@ -186,7 +186,10 @@ def mirror(pattern: Pattern) -> Tensor:
     """
     row_ptr, column, row = pattern.row_ptr, pattern.column, pattern.row
     if can_run_on(column):
-        return mirror_by_kernel(row_ptr, column, row)
+        order, entries = torch.empty_like(column, dtype=torch.int32), column.numel()
+        given = row_ptr, column, row, order, entries, pattern.size
+        launch_over(_mirror_kernel, entries, BLOCK, *given, warps=BLOCK // 32)
+        return order
     padding, is_loop, size = pattern.is_padding, row == column, pattern.size + 1
     # One number an entry, ascending: loops are the first of their row, padding comes last.
     key = row.long() * size + torch.where(is_loop, 0, column + 1)
@@ -195,14 +198,6 @@ def mirror(pattern: Pattern) -> Tensor:
     entry = torch.arange(column.numel(), device=column.device)
     order = torch.searchsorted(key, other) + entry - torch.searchsorted(key, key)
     return order.int()
-
-
-def mirror_by_kernel(row_ptr: Tensor, column: Tensor, row: Tensor) -> Tensor:
-    """:func:`mirror` in one launch, without a sort."""
-    order, entries = torch.empty_like(column, dtype=torch.int32), column.numel()
-    grid, sizes = blocks_over(entries, BLOCK, warps=BLOCK // 32)
-    _mirror_kernel[grid](row_ptr, column, row, order, entries, row_ptr.numel() - 1, **sizes)
-    return order
 
 
 if triton is not None:

@@ -53,7 +53,7 @@ class SparseMatrix:
         )
         if not differentiate:
             return restore(multiply(self.pattern.row_ptr, self.pattern.column, value, flat))
-        return restore(_Product.apply(flat, value, *self.entries()))
+        return restore(csr_product(flat, value, *self.entries()))
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """As a call, which can be compiled; an operator of our own cannot."""
@@ -87,7 +87,9 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
     if column.numel() == 0 or x.numel() == 0:
         return x.new_zeros(row_ptr.numel() - 1, x.shape[1])
     if can_run_on(x):
-        return multiply_by_kernel(row_ptr, column, value, x)
+        out = x.new_empty(row_ptr.numel() - 1, x.shape[1])
+        launch_hop((row_ptr.int(), column.int(), value), x.contiguous(), None, out)
+        return out
     if torch.is_grad_enabled():
         return embedding_bag(
             column, x, row_ptr, mode="sum", per_sample_weights=value, include_last_offset=True
@@ -95,6 +97,14 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
     # Bare of what asks for a gradient, else the kernel prepares for one.
     x, value = x.detach(), None if value is None else value.detach()
     return torch.embedding_bag(x, column, row_ptr, False, 0, False, value, True)[0]
+
+
+def csr_product(x: Tensor, value: Tensor | None, *entries: Tensor | None) -> Tensor:
+    """The product with a CSR matrix of any shape, differentiable in both.
+
+    ``entries`` are offsets and columns, those of the transpose, and the entry at each place of it.
+    """
+    return _Product.apply(x, value, *entries)
 
 
 class _Product(torch.autograd.Function):
@@ -166,6 +176,9 @@ class _SumInto(torch.autograd.Function):
 def row_sums(table: Tensor, index: Tensor, offsets: Tensor, row: Tensor, scale: Tensor) -> Tensor:
     """Weighted sums of rows of a table, shape (g, d), differentiable in the table.
 
+    The transpose keeps the order of the entries, so that the gradient is the same bits each time,
+    which adding by index on a GPU is not.
+
     Args:
         table: Shape (n, d).
         index: The row of the table that each entry names, shape (e).
@@ -173,38 +186,14 @@ def row_sums(table: Tensor, index: Tensor, offsets: Tensor, row: Tensor, scale: 
         row: The sum of each entry, shape (e).
         scale: The weight of each entry, shape (e).
     """
-    return _RowSums.apply(table, index, offsets, row, scale)
-
-
-class _RowSums(torch.autograd.Function):
-    """Weighted sums of rows of a table: a sparse product; its gradient is the transposed one.
-
-    The transpose keeps the order of the entries, so that the gradient is the same bits each time,
-    which adding by index on a GPU is not.
-    """
-
-    @staticmethod
-    def forward(ctx, table, indices, offsets, row, scale):
-        ctx.save_for_backward(indices, offsets, row, scale)
-        ctx.size = len(table)
-        return multiply(offsets.int(), indices.int(), scale, table)
-
-    @staticmethod
-    def backward(ctx, grad):
-        indices, offsets, row, scale = ctx.saved_tensors
-        entry = torch.arange(indices.numel(), device=indices.device)
-        # Padding goes to a row after the last, which is left out.
-        rows = torch.where(entry < offsets[-1], indices, ctx.size).int()
-        starts, order = group(rows, ctx.size + 1)
-        graph, scale = row.index_select(0, order).int(), scale.index_select(0, order)
-        return multiply(starts[:-1], graph, scale, grad.contiguous()), *[None] * 4
-
-
-def multiply_by_kernel(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -> Tensor:
-    """:func:`multiply` in one launch."""
-    out = x.new_empty(row_ptr.numel() - 1, x.shape[1])
-    launch_hop((row_ptr.int(), column.int(), value), x.contiguous(), None, out)
-    return out
+    csr = offsets.int(), index.int()
+    if not (torch.is_grad_enabled() and table.requires_grad):
+        return multiply(*csr, scale, table)
+    # Padding goes to a row after the last, which is left out.
+    entry = torch.arange(index.numel(), device=index.device)
+    starts, order = group(torch.where(entry < offsets[-1], index, len(table)).int(), len(table) + 1)
+    turned = starts[:-1], row.index_select(0, order).int(), order
+    return csr_product(table, scale, *csr, *turned)
 
 
 def launch_hop(
@@ -231,7 +220,11 @@ def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Ten
     """
     second = torch.is_grad_enabled() and (g.requires_grad or x.requires_grad)
     if can_run_on(x) and g.numel() > 0 and not second:
-        return entry_products_by_kernel(row_ptr.int(), column.int(), g, x)
+        out = torch.zeros(column.numel(), dtype=torch.float32, device=x.device)
+        given = row_ptr.int(), column.int(), [g.contiguous()], x.contiguous(), None, None, out
+        for first in range(0, x.shape[1], MOST_CHANNELS):
+            launch_entries(*given, first=first)
+        return out.to(x.dtype)
     on_cpu = g.device.type == "cpu" and g.dtype in (torch.float32, torch.float64) and not second
     fits = 0 < column.numel() <= g.shape[0] * x.shape[0] and g.numel() > 0  # of the CSR kernel
     if on_cpu and fits and not torch.compiler.is_compiling():
@@ -248,15 +241,6 @@ def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Ten
     return found * (torch.arange(column.numel(), device=g.device) < row_ptr[-1])
 
 
-def entry_products_by_kernel(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Tensor:
-    """The products of ``g``, shape (n, d), at the row of each entry and ``x`` at its column."""
-    out = torch.zeros(column.numel(), dtype=torch.float32, device=x.device)
-    g, x = g.contiguous(), x.contiguous()
-    for first in range(0, x.shape[1], MOST_CHANNELS):
-        launch_entries(row_ptr, column, [g], x, None, None, out, first=first)
-    return out.to(x.dtype)
-
-
 def launch_entries(
     row_ptr: Tensor,
     column: Tensor,
@@ -271,16 +255,9 @@ def launch_entries(
 ) -> None:
     """Add to ``out``: the sum of ``left``, each times its weight, at rows, times ``x`` at columns.
 
-    Args:
-        row_ptr, column: The entries.
-        left: The hops of one tensor, each of as many rows and channels as ``x``.
-        x: What is met at the columns, to which ``offset`` is added.
-        weight: The weights of a merge, shape (..., k + 1, d), or none: ``left`` is one tensor then.
-        offset: Is added to every row of ``x``.
-        out: One number an entry.
-        order: 2 where the weights are those of Chebyshev polynomials.
-        after: Hops of ``x``; ``left[a]`` has the weight of ``a + after + 1`` hops.
-        first: The channel to begin with.
+    The hops ``left[a]`` have the weights of a merge, shape (..., k + 1, d), of ``a + after + 1``
+    hops, or none where there is one; ``order`` is 2 where they are those of Chebyshev polynomials.
+    ``first`` is the channel to begin with.
     """
     rows, width = row_ptr.numel() - 1, x.shape[-1]
     slices = 1 if weight is None else weight.shape[:-2].numel()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lookhops.ops.batch import GraphBatch
-from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 from lookhops.ops.pattern import group
 
 BLOCK = 128  # nodes a program ranks
@@ -30,24 +30,37 @@ def nearness(dtype: torch.dtype) -> float:
 def keep_top(
     batch: GraphBatch, score: Tensor, ratio: float, size: Tensor | None = None, exact: bool = False
 ) -> Tensor:
-    """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n)."""
-    score = score.detach()
-    if can_run_on(score):
-        start, end = batch.bounds
-        where = batch.graph, start, end, batch.alive
-        return keep_top_by_kernels(score, size, *where, ratio, nearness(score.dtype), exact)
-    graphs = batch.graph, batch.num_graphs
-    order, kept = top_of_each(score, *graphs, ratio, batch.alive, size, exact)
-    return torch.zeros_like(kept).scatter(0, order, kept)
+    """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n).
+
+    The kernels sort nothing: a node's rank is the number of nodes of its graph that beat it. The
+    first finds the lowest score that is kept; the second keeps what is not below it, or where
+    exactly so many are wanted ranks scores near it as equal.
+    """
+    score, graph, alive = score.detach().contiguous(), batch.graph, batch.alive
+    if not can_run_on(score):
+        order, kept = top_of_each(score, graph, batch.num_graphs, ratio, alive, size, exact)
+        return torch.zeros_like(kept).scatter(0, order, kept)
+    start, end = batch.bounds
+    keep = torch.empty_like(score, dtype=torch.bool)
+    low, high = score.new_empty(2, start.numel(), dtype=torch.float32).unbind()
+    cut = low, high, torch.empty_like(start, dtype=torch.int32)
+    nodes, count = (score, graph, start, end, alive), score.numel()
+    size = score if size is None else size.contiguous()
+    given = *nodes, size, *cut, count
+    launch_over(_cut_kernel, count, BLOCK, *given, RATIO=float(ratio), NEAR=nearness(score.dtype))
+    launch_over(_keep_kernel, count, BLOCK, *nodes, *cut, keep, count, EXACT=exact)
+    return keep
 
 
 def edges_between(batch: GraphBatch, keep: Tensor) -> Tensor:
     """Which of a batch's edges join two of the kept nodes, shape (e)."""
-    source, target = batch.adjacency.source, batch.adjacency.target
+    source, target, alive = batch.adjacency.source, batch.adjacency.target, batch.edge_alive
     if can_run_on(source):
-        return edges_between_by_kernel(source, target, keep, batch.edge_alive)
+        out, count = torch.empty_like(source, dtype=torch.bool), source.numel()
+        launch_over(_between_kernel, count, BLOCK, source, target, keep, alive, out, count)
+        return out
     between = keep.index_select(0, source) & keep.index_select(0, target)
-    return between if batch.edge_alive is None else between & batch.edge_alive
+    return between if alive is None else between & alive
 
 
 def top_of_each(
@@ -112,45 +125,6 @@ def ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, T
     order = score.argsort(descending=True, stable=True)
     start, by_segment = group(segment.index_select(0, order), num_segments)
     return start, order.index_select(0, by_segment)
-
-
-def keep_top_by_kernels(
-    score: Tensor,
-    size: Tensor | None,
-    graph: Tensor,
-    start: Tensor,
-    end: Tensor,
-    alive: Tensor | None,
-    ratio: float,
-    near: float,
-    exact: bool = False,
-) -> Tensor:
-    """:func:`keep_top`, with graphs given by their first nodes and the ones after their last.
-
-    A node's rank is the number of nodes of its graph that beat it: counted, nothing is sorted. The
-    first pass finds the lowest score that is kept; the second keeps what is not below it, or ranks
-    scores within the share ``near`` of it as equal where exactly so many are wanted.
-    """
-    score = score.contiguous()
-    keep = torch.empty_like(score, dtype=torch.bool)
-    low, high = score.new_empty(2, start.numel(), dtype=torch.float32).unbind()
-    cut = low, high, torch.empty_like(start, dtype=torch.int32)
-    nodes, count = (score, graph, start, end, alive), score.numel()
-    grid, sizes = blocks_over(count, BLOCK)
-    size = score if size is None else size.contiguous()
-    _cut_kernel[grid](*nodes, size, *cut, count, RATIO=float(ratio), NEAR=near, **sizes)
-    _keep_kernel[grid](*nodes, *cut, keep, count, EXACT=exact, **sizes)
-    return keep
-
-
-def edges_between_by_kernel(
-    source: Tensor, target: Tensor, keep: Tensor, edge_alive: Tensor | None
-) -> Tensor:
-    """:func:`edges_between` in one launch."""
-    out = torch.empty_like(source, dtype=torch.bool)
-    grid, sizes = blocks_over(out.numel(), BLOCK)
-    _between_kernel[grid](source, target, keep, edge_alive, out, out.numel(), **sizes)
-    return out
 
 
 if triton is not None:

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from lookhops.ops.gpu import blocks_over, can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, launch_over, tl, triton
 from lookhops.ops.pattern import Pattern
 from lookhops.ops.product import multiply
 from lookhops.ops.ranking import nearness, ranked
 
-BLOCK = 64  # rows that a program takes
+BLOCK, WARPS = 64, 2  # rows that a program takes, and its warps
 SLOPE = 0.2  # of the LeakyReLU of an attention, below zero
 
 
@@ -72,7 +72,7 @@ def softmax(
     """
     score = score.to(torch.promote_types(score.dtype, torch.float32))
     if can_run_on(score) and (value is None or not value.requires_grad):
-        return Softmax.apply(score, pattern.row_ptr, counts, value)
+        return _Softmax.apply(score, pattern.row_ptr, counts, value)
     row, size = pattern.row.long(), pattern.size
     if counts is not None:
         score = score.masked_fill(~counts, -torch.inf)
@@ -96,7 +96,7 @@ def attention(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
     Arguments as for :func:`edge_scores`; the slope below zero is 0.2.
     """
     if can_run_on(source):
-        return Attention.apply(source, target, pattern, SLOPE)
+        return _Attention.apply(source, target, pattern)
     return softmax(leaky_relu(edge_scores(source, target, pattern), SLOPE), pattern)
 
 
@@ -161,58 +161,51 @@ def _reach(share: Tensor, size: Tensor, row: Tensor, rows: int) -> Tensor:
     return torch.minimum(nearness(share.dtype) * largest, most / 2).index_select(0, row)
 
 
-class Softmax(torch.autograd.Function):
+class _Softmax(torch.autograd.Function):
     """Shares of the entries of each row of a pattern; entries past the last row's end get zero."""
 
     @staticmethod
     def forward(ctx, score, row_ptr, counts, value):
-        """One kernel over rows; value has no gradient."""
-        share = torch.zeros_like(score)
-        rows, given = row_ptr.numel() - 1, (row_ptr, score.contiguous(), counts, value)
-        grid, sizes = blocks_over(rows, BLOCK, warps=2)
-        _softmax_kernel[grid](*given, share, rows, **sizes)
+        share, rows = torch.zeros_like(score), row_ptr.numel() - 1
+        given = row_ptr, score.contiguous(), counts, value, share, rows
+        launch_over(_softmax_kernel, rows, BLOCK, *given, warps=WARPS)
         ctx.save_for_backward(share, row_ptr)
         return share
 
     @staticmethod
     def backward(ctx, grad):
-        """One kernel over rows."""
         share, row_ptr = ctx.saved_tensors
         grad_score, rows = torch.zeros_like(share), row_ptr.numel() - 1
-        grid, sizes = blocks_over(rows, BLOCK, warps=2)
-        _softmax_backward_kernel[grid](row_ptr, share, grad.contiguous(), grad_score, rows, **sizes)
+        given = row_ptr, share, grad.contiguous(), grad_score, rows
+        launch_over(_softmax_backward_kernel, rows, BLOCK, *given, warps=WARPS)
         return grad_score, None, None, None
 
 
-class Attention(torch.autograd.Function):
+class _Attention(torch.autograd.Function):
     """Shares of the entries of each row: the softmax of LeakyReLU(a_j + b_i); padding gets zero."""
 
     @staticmethod
-    def forward(ctx, source, target, pattern, slope):
-        """One kernel over rows."""
-        ends = source.contiguous(), target.contiguous()
+    def forward(ctx, source, target, pattern):
+        ends, rows = (source.contiguous(), target.contiguous()), pattern.size
         share = torch.zeros(pattern.column.numel(), dtype=torch.float32, device=source.device)
-        grid, sizes = blocks_over(pattern.size, BLOCK, warps=2)
-        entries = pattern.row_ptr.int(), pattern.column.int()
-        _attend_kernel[grid](*entries, *ends, share, pattern.size, SLOPE=slope, **sizes)
+        given = pattern.row_ptr.int(), pattern.column.int(), *ends, share, rows
+        launch_over(_attend_kernel, rows, BLOCK, *given, SLOPE=SLOPE, warps=WARPS)
         ctx.save_for_backward(*ends, share)
-        ctx.pattern, ctx.slope = pattern, slope
+        ctx.pattern = pattern
         return share
 
     @staticmethod
     def backward(ctx, grad):
-        """One kernel over rows, and one over columns, which adds up what the first one found."""
         source, target, share = ctx.saved_tensors
         pattern, rows = ctx.pattern, ctx.pattern.size
-        grid, sizes = blocks_over(rows, BLOCK, warps=2)
         grad_score = torch.empty_like(share)
         grad_source, grad_target = torch.empty_like(source), torch.empty_like(target)
-        given = (source, target, share, grad.contiguous(), grad_score, grad_target, rows)
         entries = pattern.row_ptr.int(), pattern.column.int()
-        _attend_backward_kernel[grid](*entries, *given, SLOPE=ctx.slope, **sizes)
+        given = *entries, source, target, share, grad.contiguous(), grad_score, grad_target, rows
+        launch_over(_attend_backward_kernel, rows, BLOCK, *given, SLOPE=SLOPE, warps=WARPS)
         columns = pattern.transpose.row_ptr.int(), pattern.transpose_order
-        _add_kernel[grid](*columns, grad_score, grad_source, rows, **sizes)
-        return grad_source, grad_target, None, None
+        launch_over(_add_kernel, rows, BLOCK, *columns, grad_score, grad_source, rows, warps=WARPS)
+        return grad_source, grad_target, None
 
 
 if triton is not None:
