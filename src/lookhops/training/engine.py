@@ -28,7 +28,7 @@ from lookhops.training.device import (
     shuffled,
 )
 from lookhops.training.inputs import MemberInputs, WindowInputs
-from lookhops.training.member_weights import MOMENTS, MemberAdam, check_state, entries, moments
+from lookhops.training.member_weights import MemberAdam, MemberWeights, ModelWeights
 from lookhops.training.runs import Rates
 from lookhops.training.windows import Windows, should_stream
 from lookhops.training.workers import ALONE, Workers
@@ -49,6 +49,7 @@ class Engine(ABC):
     """
 
     model: GraphNetwork
+    stack: ModelWeights | MemberWeights
 
     def __init__(
         self,
@@ -121,18 +122,17 @@ class Engine(ABC):
     def predict(self, part: str) -> list[Tensor]:
         """Outputs for a part (``train``, ``val`` or ``test``) with each member's kept weights."""
 
-    @abstractmethod
     def remember(self, better: Tensor) -> None:
         """Keep the present weights of the members where ``better`` is true."""
+        self.stack.remember(better)
 
     def retire(self, done: Tensor) -> None:  # noqa: B027  an engine of one has nothing to do
         """Hear which members have stopped; an engine may take them out of the stack."""
 
-    @abstractmethod
     def weights(self) -> list[dict[str, Tensor]]:
         """The kept weights of each member."""
+        return self.stack.each()
 
-    @abstractmethod
     def state(self) -> dict[str, Tensor]:
         """All that a later engine, of whichever kind, needs to go on from here.
 
@@ -140,10 +140,11 @@ class Engine(ABC):
         (a second member of a seed is ``SEED-1``); of one that has left the stack only what was
         kept.
         """
+        return self.stack.state()
 
-    @abstractmethod
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
+        self.stack.restore(state)
 
     def batches(self, order: Tensor) -> list[Tensor]:
         return batches(order, self.nodes, self.protocol)
@@ -212,16 +213,14 @@ class EagerEngine(Engine):
 
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         [self.model] = models
-        [self.seed], [self.split], [self.name] = self.seeds, self.splits, self.names
+        [self.seed], [self.split], [self.fitted] = self.seeds, self.splits, self.fitted_each
         [preprocessing] = self.preprocessing
         self.inputs: MemberInputs | WindowInputs
         if self.windows is None:
             self.inputs = MemberInputs(self.whole, self.encoding, preprocessing)
         else:
             self.inputs = WindowInputs(self.windows, preprocessing)
-        self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
-        self.optimizer = self.begin(self.model.parameters(), [0])
-        [self.fitted] = self.fitted_each
+        self.stack = ModelWeights(self.model, self.names[0], self.begin)
 
     def epoch(self, number: int) -> Tensor:
         self.model.train()
@@ -233,11 +232,11 @@ class EagerEngine(Engine):
             layers_of_others(self.seed, number, self.device),
         ):
             for index in self.batches(order):
-                self.optimizer.zero_grad(set_to_none=True)
+                self.stack.optimizer.zero_grad(set_to_none=True)
                 loss = self._loss(index, key)
                 loss.backward()
                 self.workers.add_gradients(self.model.parameters())
-                self.optimizer.step()
+                self.stack.optimizer.step()
                 losses.append(loss.detach() * len(index))
         total = torch.stack(losses).sum()
         self.workers.add(total)
@@ -266,7 +265,7 @@ class EagerEngine(Engine):
         return self.val_outputs.cpu()[None]
 
     def predict(self, part: str) -> list[Tensor]:
-        return [self._outputs(getattr(self.split, part), self.kept)[0].cpu()]
+        return [self._outputs(getattr(self.split, part), self.stack.kept)[0].cpu()]
 
     @torch.no_grad()
     def _outputs(self, part: Tensor, weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
@@ -283,35 +282,3 @@ class EagerEngine(Engine):
         output = torch.cat(outputs)
         workers.add(output)
         return output, self.target[part.to(self.device)]
-
-    def remember(self, better: Tensor) -> None:
-        if bool(better[0]):
-            for key, value in self.model.state_dict().items():
-                self.kept[key].copy_(value)
-
-    def weights(self) -> list[dict[str, Tensor]]:
-        return [{key: value.cpu() for key, value in self.kept.items()}]
-
-    def state(self) -> dict[str, Tensor]:
-        parts: dict[str, Mapping[str, Tensor]] = {
-            "now": self.model.state_dict(),
-            "kept": self.kept,
-            **moments(self.optimizer, dict(self.model.named_parameters())),
-        }
-        return {
-            f"{self.name}.{part}.{key}": value.detach().cpu().clone()
-            for part, values in parts.items()
-            for key, value in values.items()
-        }
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        check_state(state, self.names)
-        kept = entries(state, self.name, "kept")
-        self.model.load_state_dict(entries(state, self.name, "now") or kept)
-        self.kept = {key: value.to(self.device) for key, value in kept.items()}
-        adam = {moment: entries(state, self.name, f"adam-{moment}") for moment in MOMENTS}
-        for key, value in self.model.named_parameters():
-            if key in adam["step"]:
-                self.optimizer.state[value] = {
-                    moment: values[key].to(self.device) for moment, values in adam.items()
-                }

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.encoding.preprocessing import Preprocessing
+from lookhops.encoding.preprocessing import GraphColumns, Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
@@ -31,10 +31,19 @@ STEP = 1024  # sizes of buffers are multiples of this
 class Feed:
     """Gives the members of a stack their batches; here all graphs live on the device."""
 
-    def __init__(self, gatherer: Gatherer, whole: WholeGatherer, scales: Scales) -> None:
-        self.gatherer, self.whole, self.scales = gatherer, whole, scales
+    def __init__(
+        self,
+        gatherer: Gatherer,
+        columns: Sequence[GraphColumns],
+        preprocessing: Sequence[Preprocessing],
+        dtype: torch.dtype,
+    ) -> None:
+        self.gatherer = gatherer
+        vocabularies = [fitted.num_neighbourhoods for fitted in preprocessing]
+        self.whole = WholeGatherer.of(columns, vocabularies)
+        self.scales = _scales_of(preprocessing, dtype, gatherer.graphs.device)
         #: Known neighbourhoods of each graph, shape (members, graphs), in main memory, or none.
-        self.entries = whole.counts
+        self.entries = self.whole.counts
 
     def batch(self, index: Tensor, capacity: Capacity, dtype: torch.dtype) -> GraphBatch:
         """A batch of each member, as :class:`~lookhops.training.inputs.Gatherer` makes it."""
@@ -61,6 +70,13 @@ class Feed:
         """Fetch the graphs of the next rounds while the steps of this one run."""
 
 
+def _scales_of(
+    preprocessing: Sequence[Preprocessing], dtype: torch.dtype, device: torch.device
+) -> Scales:
+    like = torch.empty(0, dtype=dtype, device=device)
+    return Scales.stack([fitted.scales for fitted in preprocessing], like)
+
+
 @dataclass(frozen=True, eq=False)
 class _Round:
     """What some steps need."""
@@ -84,9 +100,9 @@ class Streamed(Feed):
         model: GraphNetwork,
         preprocessing: Sequence[Preprocessing],
         entries: Tensor | None,
-        scales: Scales,
+        dtype: torch.dtype,
     ) -> None:
-        self.scales = scales
+        self.scales = _scales_of(preprocessing, dtype, windows.device)
         self.windows, self.model, self.preprocessing = windows, model, preprocessing
         self.entries = None if entries is None else entries.numpy()
         self.first_entries = None if entries is None else [first_entries(row) for row in entries]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -15,13 +14,13 @@ from torch.func import functional_call
 
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
-from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.nn import GraphNetwork
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes
 from lookhops.training.device import limited_threads
-from lookhops.training.inputs import Gatherer, MemberInputs, WholeGatherer
+from lookhops.training.feed import Feed
+from lookhops.training.inputs import Gatherer, MemberInputs
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.recording import Recorder
 from lookhops.training.stacked import stackable
@@ -115,33 +114,24 @@ class Ensemble:
 
     @torch.no_grad()
     def stacked_outputs(self, prepared: PreparedGraphs) -> Tensor:
-        """As :meth:`outputs`, by one stack, on the graphs' device: (networks, g, outputs).
-
-        The layers take a leading axis (:func:`~lookhops.training.stacked.stackable`).
-        """
+        """As :meth:`outputs`, by one stack, on the graphs' device: (networks, g, outputs)."""
         model, graphs, members = self.networks[0], prepared.graphs, len(self.preprocessing)
         dtype = next(model.parameters()).dtype
+        columns = [fitted.columns(prepared) for fitted in self.preprocessing]
+        gatherer = Gatherer(graphs, self.encoding, model)
+        feed = Feed(gatherer, columns, self.preprocessing, dtype)
         nodes = graphs.nodes_per_graph.cpu().numpy()
         batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), GPU_GRAPHS)
-        gatherer = Gatherer(graphs, self.encoding, model)
-        gather_whole = WholeGatherer.of(
-            [fitted.columns(prepared) for fitted in self.preprocessing],
-            [fitted.num_neighbourhoods for fitted in self.preprocessing],
-        )
-        like = torch.empty(0, dtype=dtype, device=graphs.device)
-        scales = Scales.stack([fitted.scales for fitted in self.preprocessing], like)
         sizes = GraphSizes(model, nodes, graphs.edge_ptr)
         plan = np.broadcast_to(batches, (members, *batches.shape))
-        capacity = Capacity(0, 0).grown(sizes.needs(plan, gather_whole.counts))
+        capacity = Capacity(0, 0).grown(sizes.needs(plan, feed.entries))
         order = torch.from_numpy(batches).to(graphs.device)
         shape = members, len(graphs) + 1, model.out_channels  # one place more, for padding
         outputs = torch.empty(shape, dtype=dtype, device=graphs.device)
 
         def step(number: Tensor) -> None:
             index = order.index_select(0, number)
-            each = index.expand(members, -1)
-            batch = gatherer(each, capacity, dtype, scales)
-            batch = replace(batch, whole=gather_whole(each, capacity.entries))
+            batch = feed.batch(index.expand(members, -1), capacity, dtype)
             output = functional_call(model, self._weights, (batch,))
             row = torch.where(index[0] >= 0, index[0], len(graphs))
             outputs.index_copy_(1, row, output.to(dtype))
@@ -157,11 +147,7 @@ class Ensemble:
 
 
 def _batches(graphs: Graphs, channels: int) -> list[Tensor]:
-    """The numbers of the graphs, in batches.
-
-    On the CPU a batch is large enough that Python takes little of its time, small enough that the
-    tensors of a layer stay in the cache. On a GPU it is larger, which that hardly fills.
-    """
+    """The numbers of the graphs, in batches: on the CPU a layer's tensors stay in the cache."""
     if graphs.device.type != "cpu":
         return list(torch.arange(len(graphs), device=graphs.device).split(GPU_GRAPHS))
     nodes = graphs.nodes_per_graph.numpy()

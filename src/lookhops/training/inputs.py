@@ -16,11 +16,11 @@ from lookhops.encoding.preprocessing import GraphColumns, PreparedGraphs, Prepro
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
-from lookhops.graphs.indexing import elements_of, segment_of, spread, to_offsets
+from lookhops.graphs.indexing import elements_of, segment_of, to_offsets
 from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
-from lookhops.ops import Adjacency, Pattern
+from lookhops.ops import Adjacency
 from lookhops.ops.batch import WholeInputs
-from lookhops.ops.layout import Tables, lay_out
+from lookhops.ops.layout import Layout, Tables, lay_out
 from lookhops.training.batches import Capacity, makes_links
 from lookhops.training.windows import Windows, first_entries
 
@@ -68,11 +68,6 @@ class MemberInputs:
         numbers = torch.arange(len(self.graphs), device=self.graphs.device)
         return (self.batch(model, index) for index in numbers.split(size) if index.numel())
 
-    def outputs(self, model: GraphNetwork) -> Tensor:
-        """What the network gives for each graph, shape (g, outputs), in main memory."""
-        found = [model(batch).cpu() for batch in self.batches(model)]
-        return torch.cat(found) if found else torch.zeros(0, model.out_channels)
-
 
 class WindowInputs:
     """The same for graphs that do not live on the network's device: a batch is a window of them."""
@@ -85,18 +80,16 @@ class WindowInputs:
     def batch(self, model: GraphNetwork, index: Tensor) -> GraphBatch:
         windows = self.windows
         window = windows.of(index)
-        whole = windows.whole(window.graphs)
-        inputs = MemberInputs(whole, windows.encoding, self.preprocessing)
-        batch = inputs.batch(model, torch.arange(len(index), device=windows.device))
+        prepared = windows.whole(window.graphs)
+        inputs = MemberInputs(prepared, windows.encoding, self.preprocessing)
         # What is random belongs to graphs, nodes and entries by their numbers in the whole set.
-        moved = window.first_node - window.graphs.node_ptr[:-1]
-        place = batch.places + spread(moved, window.graphs.node_ptr, batch.places.numel())
-        whole_inputs: Any = replace(batch.whole, number=window.number)  # type: ignore[type-var]
+        node, *_ = elements_of(windows.graphs.node_ptr, index)
+        whole: Any = inputs.gather_whole.every(window.number)
         if self.first_entries is not None:
             first = self.first_entries[index].to(windows.device)
-            shift = (first - whole_inputs.offsets[:-1])[whole_inputs.row]
-            whole_inputs = replace(whole_inputs, place=whole_inputs.place + shift)
-        return replace(batch, place=place, whole=whole_inputs)
+            whole = replace(whole, place=whole.place + (first - whole.offsets[:-1])[whole.row])
+        batch = inputs.bare_batch(model, window.graphs)
+        return replace(batch, place=node.to(windows.device), whole=whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,10 +124,7 @@ class WholeGatherer:
 
     @classmethod
     def of(cls, members: Sequence[GraphColumns], sizes: Sequence[int]) -> WholeGatherer:
-        """Those of all graphs, in the columns and with the size of the vocabulary of each member.
-
-        Tables of a stack are as long as the longest.
-        """
+        """Those of all graphs, from each member's columns and the sizes of the vocabularies."""
         each = [member.totals for member in members if member.totals is not None]
         totals, stride = (torch.cat(each), len(each[0])) if each else (None, 0)
         rows = [member.rows for member in members if member.rows is not None]
@@ -164,10 +154,7 @@ class WholeGatherer:
         return WholeInputs(number, self.totals, self.indices, self.offsets, row, entry)
 
     def __call__(self, index: Tensor, entries: int) -> WholeInputs:
-        """Those of each member's graphs, shape (members, size), -1 for no graph.
-
-        ``entries`` is how many there may be.
-        """
+        """Those of each member's graphs, shape (members, size), -1 for none; at most so many."""
         graph = index.clamp(min=0)
         table_row = graph + self.stride * torch.arange(len(graph), device=graph.device)[:, None]
         number = graph if self.number is None else self.number[graph]
@@ -214,24 +201,15 @@ class Gatherer:
     def __call__(
         self, index: Tensor, capacity: Capacity, dtype: torch.dtype, scales: Scales
     ) -> GraphBatch:
-        """A batch with one batch for each member.
-
-        Args:
-            index: Graphs of each member's batch, shape (members, size), -1 for no graph.
-            capacity: Shapes to fill.
-            dtype: Type of the features.
-            scales: The members' scales of numbers.
-        """
-        members, size = index.shape
+        """A batch with one batch for each member, of the graphs at ``index``, (members, size)."""
+        members, size = index.shape  # -1 for no graph
         made = lay_out(index, self.tables, capacity.nodes, capacity.edges)
         weight = None
         if self.uses_edges and self.encoding.edges is not None:
             weight = self.encoding.edges.weights(self.graphs.edges, made.edge, dtype)
         symmetric = self.undirected if weight is None else self.symmetric
         x = self.encoding.encode_nodes(self.graphs, made.node, dtype, scales.nodes)
-        edges = None
-        if self.reads_edges:
-            edges = self._edges(made.pattern, made.edge, members, capacity, dtype, scales.edges)
+        edges = self._edges(made, capacity, dtype, scales.edges) if self.reads_edges else None
         return GraphBatch(
             x=x.view(members, capacity.nodes, -1),
             adjacency=Adjacency(made.pattern, weight, symmetric=symmetric),
@@ -246,17 +224,11 @@ class Gatherer:
         )
 
     def _edges(
-        self,
-        pattern: Pattern,
-        old: Tensor,
-        members: int,
-        capacity: Capacity,
-        dtype: torch.dtype,
-        scale: Scale | None,
+        self, made: Layout, capacity: Capacity, dtype: torch.dtype, scale: Scale | None
     ) -> EdgeInputs:
-        """The features of the edges, of which ``old`` are the numbers, a slice for each member."""
-        size = capacity.own_edges
-        first = pattern.row_ptr[:: capacity.nodes][:members].long()  # edge of each member
+        """The features of the edges, a slice for each member."""
+        pattern, old, size = made.pattern, made.edge, capacity.own_edges
+        first = pattern.row_ptr[: -1 : capacity.nodes].long()  # edge of each member
         slot = torch.arange(size, device=old.device)
         edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
         assert self.encoding.edges is not None
@@ -264,4 +236,4 @@ class Gatherer:
         member = pattern.row.long() // capacity.nodes
         position = torch.arange(old.numel(), device=old.device) - first[member]
         position = member * size + position.clamp(max=size - 1)
-        return EdgeInputs(columns.view(members, size, -1), position, self.symmetric)
+        return EdgeInputs(columns.view(len(first), size, -1), position, self.symmetric)

@@ -45,6 +45,48 @@ def check_state(state: Mapping[str, Tensor], names: Iterable[str]) -> None:
             )
 
 
+class ModelWeights:
+    """The weights of one network, trained in place, and the kept ones."""
+
+    def __init__(
+        self,
+        model: GraphNetwork,
+        name: str,
+        begin: Callable[[Iterable[Tensor], Sequence[int]], Adam],
+    ) -> None:
+        self.model, self.name = model, name
+        self.kept = {key: value.clone() for key, value in model.state_dict().items()}
+        self.optimizer = begin(model.parameters(), [0])
+
+    def remember(self, better: Tensor) -> None:
+        if bool(better[0]):
+            for key, value in self.model.state_dict().items():
+                self.kept[key].copy_(value)
+
+    def each(self) -> list[dict[str, Tensor]]:
+        return [{key: value.cpu() for key, value in self.kept.items()}]
+
+    def state(self) -> dict[str, Tensor]:
+        adam = moments(self.optimizer, dict(self.model.named_parameters()))
+        parts = {"now": self.model.state_dict(), "kept": self.kept, **adam}
+        return {
+            f"{self.name}.{part}.{key}": value.detach().cpu().clone()
+            for part, values in parts.items()
+            for key, value in values.items()
+        }
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        check_state(state, [self.name])
+        kept = entries(state, self.name, "kept")
+        self.model.load_state_dict(entries(state, self.name, "now") or kept)
+        self.kept = {key: value.to(self.kept[key]) for key, value in kept.items()}
+        adam = {moment: entries(state, self.name, f"adam-{moment}") for moment in MOMENTS}
+        for key, value in self.model.named_parameters():
+            if key in adam["step"]:
+                found = {moment: values[key].to(value.device) for moment, values in adam.items()}
+                self.optimizer.state[value] = found
+
+
 class MemberWeights:
     """Weights with a leading axis of members, and the kept ones of members that have left.
 

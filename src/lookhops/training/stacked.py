@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.sources.splits import PARTS
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, plan_of
 from lookhops.training.device import dense_products, dropout_key, layers_of_others, shuffled
 from lookhops.training.engine import Engine
 from lookhops.training.feed import Feed, Streamed
-from lookhops.training.inputs import Gatherer, WholeGatherer
+from lookhops.training.inputs import Gatherer
 from lookhops.training.member_weights import MemberWeights, Weights
 from lookhops.training.recording import Recorder, Step
 
@@ -38,6 +37,8 @@ class StackedEngine(Engine):
     The members take their steps together, so their training parts must make equally many batches.
     """
 
+    stack: MemberWeights
+
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         self.model = models[0]
         if self.windows is not None:
@@ -48,21 +49,17 @@ class StackedEngine(Engine):
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
             self.columns = [fitted.columns(self.whole) for fitted in self.preprocessing]
         self.sizes = GraphSizes(self.model, self.nodes.numpy(), graphs.edge_ptr)
-        #: Neighbourhoods of each member's vocabulary.
-        self.vocabularies = [fitted.num_neighbourhoods for fitted in self.preprocessing]
-        self.stack = MemberWeights(models, self.names, self.vocabularies, self.begin)
+        vocabularies = [fitted.num_neighbourhoods for fitted in self.preprocessing]
+        self.stack = MemberWeights(models, self.names, vocabularies, self.begin)
         self._fill()
 
     def _feed(self, members: Sequence[int]) -> Feed:
         preprocessing = [self.preprocessing[member] for member in members]
-        like = torch.empty(0, dtype=self.dtype, device=self.device)
-        scales = Scales.stack([fitted.scales for fitted in preprocessing], like)
         if self.windows is None:
-            sizes = [self.vocabularies[member] for member in members]
-            whole = WholeGatherer.of([self.columns[member] for member in members], sizes)
-            return Feed(self.gatherer, whole, scales)
+            columns = [self.columns[member] for member in members]
+            return Feed(self.gatherer, columns, preprocessing, self.dtype)
         entries = None if self.entries is None else self.entries[list(members)]
-        return Streamed(self.windows, self.model, preprocessing, entries, scales)
+        return Streamed(self.windows, self.model, preprocessing, entries, self.dtype)
 
     def _fill(self) -> None:
         self.members = self.stack.members
@@ -196,8 +193,7 @@ class StackedEngine(Engine):
 
     def _plan_ahead(self, number: int) -> None:
         orders = [shuffled(self.splits[m].train, self.seeds[m], number) for m in self.members]
-        plan = plan_of([self.batches(order) for order in orders], self.protocol)
-        plan = self._share(plan)
+        plan = self._share(plan_of([self.batches(order) for order in orders], self.protocol))
         self.ahead = number, plan, self._needs(plan)
 
     def _added(self, sums: Tensor) -> Tensor:
@@ -209,7 +205,7 @@ class StackedEngine(Engine):
         self._reserve(self.plans["val"], self.val_needs)
         with dense_products(self.protocol.precision):
             sums = self._run("val", self._val_step, self.plans["val"])
-        loss, loss_weight, score, score_weight = self._added(sums).cpu()
+        loss, loss_weight, score, score_weight = self._added(sums)
         return self._spread(loss / loss_weight), self._spread(score / score_weight)
 
     def validated(self) -> Tensor:
@@ -223,7 +219,6 @@ class StackedEngine(Engine):
 
     @torch.no_grad()
     def predict(self, part: str) -> list[Tensor]:
-        """Outputs for a part with the kept weights of each member, retired ones too."""
         everybody = range(len(self.seeds))
         plan, weights = self._plan(part, everybody), self.stack.stacked(self.weights())
         feed = self._feed(everybody)
@@ -258,15 +253,6 @@ class StackedEngine(Engine):
         out[self.members] = values
         return out
 
-    def remember(self, better: Tensor) -> None:
-        self.stack.remember(better)
-
-    def weights(self) -> list[dict[str, Tensor]]:
-        return self.stack.each()
-
-    def state(self) -> dict[str, Tensor]:
-        return self.stack.state()
-
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        self.stack.restore(state)
+        super().restore(state)
         self._fill()
