@@ -186,8 +186,10 @@ class Postings:
 
     def all_shared(self, codes: Tensor, ptr: Tensor) -> Tensor:
         """The same of all graphs, shape (graphs, g)."""
-        none = self.dense.new_zeros(0, self.dense.shape[1])
-        return torch.cat([none, *(counts for _, counts in self.shared(codes, ptr))])
+        found = self.dense.new_empty(len(ptr) - 1, self.dense.shape[1])
+        for start, counts in self.shared(codes, ptr):
+            found[start : start + len(counts)] = counts
+        return found
 
 
 def _count(counts: Tensor, row: Tensor, column: Tensor) -> None:
@@ -220,7 +222,12 @@ def gram_by_hop(
         raise LookHopsError(f"A kernel is one of {', '.join(KINDS)}, not {kind!r}.")
     identity = identities(graphs, hops, edge_labels=edge_labels)
     codes = identity if kind == "subtree" else unary_codes(graphs, identity)
-    ptr, products = graphs.node_ptr.long(), []
-    for column in codes.T.contiguous():
-        products.append(Postings.of(column, ptr).all_shared(column, ptr))
-    return torch.stack(products).cpu().numpy()
+    products = np.empty((hops + 1, len(graphs), len(graphs)), np.float32)
+    for product, column in zip(products, codes.split(1, 1), strict=True):
+        rows = Vocabulary.choose(graphs, column, min_graphs=1).rows(graphs, column).to_scipy()
+        # Columns with many entries are faster as a dense matrix.
+        common = np.bincount(rows.indices, minlength=rows.shape[1]) > CPU_DENSE * len(graphs)
+        dense, rare = rows[:, np.flatnonzero(common)].toarray(), rows[:, np.flatnonzero(~common)]
+        product[:] = (rare @ rare.T).toarray()
+        product += dense @ dense.T
+    return products
