@@ -15,11 +15,10 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import compact_percent, counted
 from lookhops.graphs import Graphs
-from lookhops.graphs.targets import known_targets
 from lookhops.learners.gp_solve import Weights, solve, weights_by_evidence
 from lookhops.learners.kernels import tanimoto
 from lookhops.neighbourhoods import unary_codes
-from lookhops.neighbourhoods.labels import MAX_HOPS, seen_by_hop, why_not
+from lookhops.neighbourhoods.labels import MAX_HOPS, HopScores, graphs_to_predict, seen_by_hop
 
 #: Resamples of the graphs, and the most graphs in each.
 DRAWS, GRAPHS = 8, 300
@@ -30,26 +29,16 @@ TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, eq=False)
-class HopWeights:
+class HopWeights(HopScores):
     """The weight of each hop in a Gaussian process over hops, by the marginal likelihood.
 
     Args:
-        name: The data set.
-        graphs: How many graphs each resample has.
-        scores: Leave-one-out accuracy (of numbers, R²) of a process over hops 0 to h on each
-            resample, shape (H + 1, resamples).
-        naive: The accuracy of the commonest class (of numbers, 0), shape (resamples).
-        shares: The share of the prior variance that each hop has in that process, shape
-            (H + 1, H + 1, resamples): first how far the process looks, then the hop.
-        number: The number that is predicted; none where it is classes.
+        name, graphs, scores, naive, number: As of ``HopScores``, leave-one-out on each resample.
+        shares: The share of the prior variance that each hop has in the process over hops 0 to h,
+            shape (H + 1, H + 1, resamples): first how far the process looks, then the hop.
     """
 
-    name: str
-    graphs: int
-    scores: Array
-    naive: Array
     shares: Array
-    number: str | None = None
 
     @property
     def enough(self) -> int | None:
@@ -57,7 +46,7 @@ class HopWeights:
 
         None where the best is no better than the commonest class, or the mean, by the same rule.
         """
-        best = self.scores[self.scores.mean(1).argmax()]
+        best = self.scores[self.best]
         if _as_good(self.naive[None], best)[0]:
             return None
         return int(_as_good(self.scores, best).argmax())
@@ -85,8 +74,7 @@ class HopWeights:
                 f"A Gaussian process over hops does no better than {rival}: its weights say "
                 "nothing."
             )
-        score = float(self.scores[h].mean())
-        right = f"R² {score:.2f}" if self.number else f"{compact_percent(score)} right"
+        right = self.written(self.mean[h]) + ("" if self.number else " right")
         largest = int(self.weights.argmax())
         return (
             f"A Gaussian process over hops needs {counted(h, 'hop')} ({right}, leave-one-out); hop "
@@ -99,7 +87,7 @@ class HopWeights:
             "graphs": self.graphs,
             "resamples": self.scores.shape[1],
             "hops": list(range(len(self.scores))),
-            "score": self.scores.mean(1).tolist(),
+            "score": self.mean.tolist(),
             "weight": self.weights.tolist(),
             "weight_std": self.spread.tolist(),
             "enough": self.enough,
@@ -135,25 +123,19 @@ def look_weights(
         seed: Of the resamples.
         progress: Called with what is being done, and how much of it from 0 to 1.
     """
-    if reason := why_not(graphs):
-        raise LookHopsError(reason)
-    if max_hops < 0:
-        raise LookHopsError(f"max_hops is a whole number from 0, not {max_hops}.")
     if draws < 2:
         raise LookHopsError(f"draws is a whole number from 2, not {draws}.")
+    graphs = graphs_to_predict(graphs, max_hops)
     report = progress or (lambda _what, _share: None)
-    graphs = graphs.to("cpu")
-    assert graphs.y is not None
-    known = known_targets(graphs.y).nonzero().flatten()
-    size = min(int(SHARE * len(known)), GRAPHS)
+    size = min(int(SHARE * len(graphs)), GRAPHS)
     generator = torch.Generator().manual_seed(seed)
     scores = np.empty((max_hops + 1, draws))
     naive = np.zeros(draws)
     shares = np.zeros((max_hops + 1, max_hops + 1, draws))
     for draw in range(draws):
         report("weighing hops", draw / draws)
-        some = graphs.select(known[torch.randperm(len(known), generator=generator)[:size]])
-        kernels, targets = _kernels(some, max_hops), _targets(some)
+        sample = graphs.select(torch.randperm(len(graphs), generator=generator)[:size])
+        kernels, targets = _kernels(sample, max_hops), _targets(sample)
         if graphs.num_classes:
             naive[draw] = float((targets > 0).double().mean(0).max())
         for h in range(max_hops + 1):
@@ -162,7 +144,7 @@ def look_weights(
             total = float(weights.kernels.sum()) + weights.noise
             shares[h, : h + 1, draw] = weights.kernels / total
     number = None if graphs.num_classes else graphs.targets[0].name
-    return HopWeights(graphs.name, size, scores, naive, shares, number)
+    return HopWeights(graphs.name, size, scores, naive, shares, number=number)
 
 
 def _kernels(graphs: Graphs, max_hops: int) -> Tensor:

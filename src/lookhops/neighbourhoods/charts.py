@@ -11,7 +11,6 @@ import numpy as np
 from lookhops.core.charts import (
     SYMBOLS,
     Chart,
-    Figure,
     axis,
     colour,
     figure,
@@ -27,10 +26,7 @@ from lookhops.core.words import MINUS, NONE, between, counted, percent
 MOST_CLASSES = 7
 #: What may be lost beyond k is shown for so many k, or until the suggested one.
 SHOWN_HOPS = 5
-#: A line across the chart.
-RULE = {"type": "line", "xref": "paper", "x0": 0, "x1": 1}
 RED = "var(--vermillion)"
-DASHED, DOTTED = ({"line": {"color": RED, "dash": dash, "width": 1.5}} for dash in ("dash", "dot"))
 
 
 def gains(found: Mapping[str, Any], title: str = "") -> Chart:
@@ -64,7 +60,7 @@ def class_gains(found: Mapping[str, Any]) -> Chart:
     )
 
 
-def _gains_figure(parts: Mapping[str, Any]) -> Figure:
+def _gains_figure(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Marks for the gains of each part and a line for their fit; parts stand a little aside."""
     traces = []
     for i, (name, part) in enumerate(parts.items()):
@@ -124,12 +120,18 @@ def lost(found: Mapping[str, Any]) -> Chart:
     ticks = [f"<b>{t}</b>" if one == suggested else t for one, t in zip(k, ticks, strict=True)]
     shown = {"tickvals": k, "ticktext": ticks, "tickangle": 0, "showgrid": False}
     said = f"k = {suggested} is the smallest that loses no more" if suggested else "no k is enough"
+    allowed: dict[str, Any] = {}
+    if (epsilon := found.get("epsilon")) is not None:
+        allowed["shapes"] = [_rule(100 * epsilon, "dot")]
+        words = {"text": f"{percent(epsilon, 0)} may be lost", "font": {"color": RED}}
+        position = {"x": 1, "xref": "paper", "xanchor": "right", "y": 100 * epsilon, "yshift": 12}
+        allowed["annotations"] = [{**words, **position, "showarrow": False}]
     return Chart(
         figure(
             [drawn],
             axis("hops k, and what lies beyond", **shown),
             axis("% lost beyond k", rangemode="tozero"),
-            **_allowed(found.get("epsilon")),
+            **allowed,
         ),
         f"Bar chart of the share of the information lost beyond k hops; {said}.",
         "What lies beyond k hops and is lost, in per cent of all, by the fitted curve"
@@ -138,17 +140,27 @@ def lost(found: Mapping[str, Any]) -> Chart:
     )
 
 
-def _allowed(epsilon: float | None) -> Figure:
-    """A dotted line at the share that may be lost."""
-    if epsilon is None:
-        return {}
-    height = 100 * epsilon
-    words = {"text": f"{percent(epsilon, 0)} may be lost", "font": {"color": RED}}
-    position = {"x": 1, "xref": "paper", "xanchor": "right", "y": height, "yshift": 12}
-    return {
-        "shapes": [RULE | DOTTED | {"y0": height, "y1": height}],
-        "annotations": [{**words, **position, "showarrow": False}],
-    }
+def _rule(height: float, dash: str) -> dict[str, Any]:
+    """A line across the chart."""
+    line = {"color": RED, "dash": dash, "width": 1.5}
+    ends = {"x0": 0, "x1": 1, "y0": height, "y1": height}
+    return {"type": "line", "xref": "paper", **ends, "line": line}
+
+
+def _bars(
+    x: str,
+    hops: Sequence[int],
+    mean: Any,
+    std: Any,
+    hover: str,
+    colours: Any,
+    y: Any,
+    **layout: Any,
+) -> dict[str, Any]:
+    """A bar for each number of hops, with its standard deviation."""
+    spread = {"type": "data", "array": rounded(std), "thickness": 2}
+    drawn = series("bar", hops, rounded(mean), hover, error_y=spread, marker={"color": colours})
+    return figure([drawn], axis(x, dtick=1, showgrid=False), y, **layout)
 
 
 def label_accuracy(found: Mapping[str, Any]) -> Chart:
@@ -166,26 +178,17 @@ def label_accuracy(found: Mapping[str, Any]) -> Chart:
         what += f"what lies within h hops {scored} commonest class, {percent(naive)}."
     mean, std, lost = ([scale * v for v in found[name]] for name in (key, "std", "lost"))
     ends = [[scale * end for end in one] for one in found["lost_interval"]]
-    drawn = series(
-        "bar",
-        hops,
-        rounded(mean),
-        "within %{x} hops: " + (f"R² %{{y:.{digits}f}}" if number else "%{y:.1f} % right"),
-        error_y={"type": "data", "array": rounded(std), "thickness": 2},
-        marker={"color": ["var(--green)" if h == enough else "var(--pale)" for h in hops]},
-    )
+    hover = "within %{x} hops: " + (f"R² %{{y:.{digits}f}}" if number else "%{y:.1f} % right")
+    colours = ["var(--green)" if h == enough else "var(--pale)" for h in hops]
     texts = [f"{m:.{digits}f} ± {s:.{digits}f}" for m, s in zip(mean, std, strict=True)]
     columns = (map(str, hops), texts, (f"{v:.{digits}f}" for v in lost))
     rows = list(zip(*columns, (between(one, digits) for one in ends), strict=True))
     y = axis(unit, range=[min(0, *mean), 1.05 * scale])
-    height = {"y0": scale * naive, "y1": scale * naive}
     below = "below the best" if number else "below the best, points"
     said = "no number of hops is enough" if enough is None else f"{enough} are enough"
     green = "" if enough is None else " Green: the fewest hops that lose nothing beyond noise."
     return Chart(
-        figure(
-            [drawn], axis("hops h", dtick=1, showgrid=False), y, shapes=[RULE | DASHED | height]
-        ),
+        _bars("hops h", hops, mean, std, hover, colours, y, shapes=[_rule(scale * naive, "dash")]),
         f"Bar chart of how well {number or 'the classes'} can be predicted from what lies within h "
         f"hops; {said}.",
         f"{what} n = {counted(found['graphs'], 'graph')}.{green}",
@@ -196,20 +199,11 @@ def label_accuracy(found: Mapping[str, Any]) -> Chart:
 def hop_weights(found: Mapping[str, Any]) -> Chart:
     """The weight of each hop in a Gaussian process, as ``HopWeights.to_dict`` has it."""
     hops, weight, spread = (found[name] for name in ("hops", "weight", "weight_std"))
-    drawn = series(
-        "bar",
-        hops,
-        rounded(weight),
-        "hop %{x}: %{y:.2f}",
-        error_y={"type": "data", "array": rounded(spread), "thickness": 2},
-        marker={"color": "var(--blue)"},
-    )
-    rows = [
-        (str(hop), f"{w:.2f} ± {s:.2f}") for hop, w, s in zip(hops, weight, spread, strict=True)
-    ]
+    y, each = axis("weight", rangemode="tozero"), zip(hops, weight, spread, strict=True)
+    rows = [(str(hop), f"{w:.2f} ± {s:.2f}") for hop, w, s in each]
     target = found.get("number") or "the classes"
     return Chart(
-        figure([drawn], axis("hop h", dtick=1, showgrid=False), axis("weight", rangemode="tozero")),
+        _bars("hop h", hops, weight, spread, "hop %{x}: %{y:.2f}", "var(--blue)", y),
         f"Bar chart of the weight of each hop in a Gaussian process for {target}.",
         f"From {target}: the share of each hop in a Gaussian process that looks no farther than it "
         "needs, by the marginal likelihood; mean and standard deviation of "

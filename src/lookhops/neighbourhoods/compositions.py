@@ -26,16 +26,12 @@ KeyCounts = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Entropies:
-    """The entropies of the nodes in one channel at one k, unit by unit.
+    """The entropies of the nodes in one channel at one k: so many nodes of each unit have each."""
 
-    ``counts`` nodes of ``unit`` have the entropy ``values``, each of shape (e); ``sample`` holds
-    all units together.
-    """
-
-    values: np.ndarray
+    values: np.ndarray  # (e), as `unit` and `counts`
     unit: np.ndarray
     counts: np.ndarray
-    sample: Sample
+    sample: Sample  # of all units together
 
 
 class CompositionCounter:
@@ -45,14 +41,10 @@ class CompositionCounter:
     the size alone, which all nodes have; then come the numbers of ones in the first channel, from 0
     on, those in the second, and so on. Compositions without ones are not stored, as in most graphs
     most labels are absent: they are what is left of the nodes that see so many nodes.
-
-    Args:
-        most: The most upper values that a neighbourhood can hold in each channel, shape (c).
-        units: How many units there are.
-        max_k: The largest number of hops, K.
     """
 
     def __init__(self, most: np.ndarray, units: int, max_k: int) -> None:
+        # `most`: the most upper values that a neighbourhood can hold in each channel, (c)
         widths = np.append(1, most + 1)
         self._start = np.cumsum(widths)[:-1]  # the column of no ones in each channel
         self._columns = int(widths.sum())
@@ -62,13 +54,8 @@ class CompositionCounter:
     def add(
         self, unit: np.ndarray, size: np.ndarray, channel: np.ndarray, ones: np.ndarray
     ) -> None:
-        """Count the neighbourhoods of some nodes.
-
-        Args:
-            unit: The unit of each node's graph, shape (n).
-            size, channel, ones: As :meth:`~lookhops.neighbourhoods.entropy.Scope.counted` yields
-                them; any channel where there are no ones.
-        """
+        """Count the neighbourhoods of nodes of these units (n), the others as ``Scope.counted``
+        yields them."""
         row = self._columns * self._units
         kind = np.int32 if (int(size.max()) + 1) * row < 2**31 else np.int64
         column = (self._start[channel] * self._units + unit[:, None]).astype(kind)
@@ -84,7 +71,7 @@ class CompositionCounter:
     def entropies(self, ratio: np.ndarray) -> Iterator[list[Entropies]]:
         """For each channel: the entropies for k = 1 to K. It can be asked once."""
         hops = []
-        while self._counts:
+        while self._counts:  # lists of keys are large: each goes when it is merged
             hops.append(self._by_channel(*_merged(self._counts.pop(0))))
         for channel, one in enumerate(ratio):
             yield [self._entropies(channel, one, *hop) for hop in hops]

@@ -34,7 +34,7 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
     r"""Counts in unary: one 64-bit code for each node and hop, shape (n, h + 1).
 
     The :math:`t`-th node of an identity :math:`c` in a graph has the code
-    :math:`\mathrm{mix}(g\,c + t)`: a feature of its own, which a graph has once or not at all. The
+    :math:`\mathrm{mix}(g\,c + t)`, a feature that a graph has once or not at all. The
     inner product of two graphs' features is then :math:`\sum_c \min(\#_a(c), \#_b(c))`, the
     Weisfeiler-Lehman optimal-assignment kernel.
 
@@ -103,7 +103,7 @@ class Vocabulary:
 
     Args:
         codes: Their codes, sorted, int64, shape (v).
-        hops: How far each one looks, int64, shape (v).
+        hops: How far each looks, int64, shape (v).
     """
 
     codes: Tensor
@@ -131,10 +131,9 @@ class Vocabulary:
             max_features: No more features than this: those in most graphs, and of those in as
                 many the ones with the smallest codes.
         """
-        if min_graphs < 1:
-            raise LookHopsError(f"min_graphs is a whole number from 1, not {min_graphs}.")
-        if max_features is not None and max_features < 1:
-            raise LookHopsError(f"max_features is a whole number from 1, not {max_features}.")
+        for name, least in {"min_graphs": min_graphs, "max_features": max_features}.items():
+            if least is not None and least < 1:
+                raise LookHopsError(f"{name} is a whole number from 1, not {least}.")
         if train is not None:
             inside = torch.zeros(len(graphs), dtype=torch.bool, device=codes.device)
             inside[train.to(codes.device)] = True
@@ -152,7 +151,7 @@ class Vocabulary:
     def to(self, device: torch.device | str) -> Vocabulary:
         """The same vocabulary on ``device``."""
         if self.codes.device == torch.device(device):
-            return self  # with what it has found out
+            return self  # with its cached property
         return Vocabulary(self.codes.to(device), self.hops.to(device))
 
     def rows(self, graphs: Graphs, codes: Tensor) -> SparseRows:
@@ -220,15 +219,9 @@ def pair_codes(graphs: Graphs, label: Tensor, hops: int) -> tuple[Tensor, Tensor
         \mathrm{mix}\big(g \, (c_i + c_j) + d\big),
 
     and the :math:`t`-th pair of a kind in a graph is a feature of its own, as for nodes
-    (:func:`~lookhops.neighbourhoods.unary_codes`). Edges are walked along in both directions.
-
-    Args:
-        graphs: The graphs.
-        label: A hash of each node, :math:`c`, int64, shape (n).
-        hops: The largest distance, :math:`h`.
-
-    Returns:
-        The codes, shape (p), and where those of each graph begin, shape (g + 1).
+    (:func:`~lookhops.neighbourhoods.unary_codes`). Edges are walked along in both directions;
+    ``label`` is a hash of each node, :math:`c`. The codes are of shape (p); those of each graph
+    begin at the second tensor, (g + 1).
     """
     _, kinds, owner = pair_kinds(graphs, label, hops)
     codes = count_in_unary(kinds[:, None], owner)[:, 0]

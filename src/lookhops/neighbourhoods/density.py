@@ -29,12 +29,7 @@ SAME = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    r"""Distinct values :math:`v_j`, each met :math:`m_j` times: what a density is made of.
-
-    Args:
-        values: Shape :math:`(m)`.
-        counts: How often each was met, shape :math:`(m)`.
-    """
+    r"""Distinct values :math:`v_j`, each met :math:`m_j` times: what a density is made of."""
 
     values: np.ndarray
     counts: np.ndarray
@@ -48,7 +43,7 @@ class Sample:
 
     @cached_property
     def total(self) -> int:
-        """How many observations there are, n."""
+        """The number of observations, n."""
         return int(self.counts.sum())
 
     @cached_property
@@ -58,7 +53,7 @@ class Sample:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """The share of the observations that have each value, :math:`w_j = m_j / n`."""
+        r"""The share of each value, :math:`w_j = m_j / n`."""
         return self.counts / self.total
 
     @cached_property
@@ -102,10 +97,9 @@ def silverman(total: np.ndarray | float) -> Any:
 
 
 def evaluate(sample: Sample, low: float, high: float) -> np.ndarray:
-    """The density of a sample at ``POINTS`` even points from ``low`` to ``high``.
+    """The density at ``POINTS`` even points from ``low`` to ``high``, which enclose all values.
 
     Few values are summed as they are; many are put on a fine lattice first (see ``FINENESS``).
-    All values must lie between ``low`` and ``high``.
     """
     step = (high - low) / (POINTS - 1)
     finer = max(1, math.ceil(step * FINENESS / sample.bandwidth))
@@ -129,11 +123,7 @@ def evaluate_exactly(sample: Sample, points: np.ndarray) -> np.ndarray:
 
 
 def global_density(values: np.ndarray) -> np.ndarray:
-    r"""The density :math:`G_c` of a channel at each of its values, shape (n).
-
-    A Gaussian kernel density over all nodes, with Silverman's factor for their number and the
-    covariance that SciPy's ``gaussian_kde`` takes from distinct values weighted by their counts.
-    """
+    r"""The kernel density :math:`G_c` of a channel at each of its values, shape (n)."""
     values = values.astype(np.float64)
     low, scale = values.min(), np.ptp(values)
     values = (values - low) / scale  # features come in any unit

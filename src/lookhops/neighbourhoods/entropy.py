@@ -37,30 +37,18 @@ class Channels:
     A column of two values (a one-hot label, a flag) is *counted*: of a neighbourhood it is enough
     to know how many nodes it has and how many of them hold the upper value. The others are
     *summed*.
-
-    Args:
-        counted: Columns of ``x`` that have two values, shape (c).
-        ratio: The global density at the upper value over that at the lower, of each, shape (c).
-        most: The most nodes of one graph that hold the upper value, of each, shape (c).
-        label: The label column with the most values, one number a node, shape (n).
-        channel_of_label: Which of ``counted`` each value of ``label`` is, or -1.
-        channel_of_flag: Which of ``counted`` the columns are that are no value of ``label``, (f).
-        flags: Whether each node holds their upper value, shape (n, f).
-        summed: Columns of ``x`` with more than two values.
-        attributes: The attributes of the nodes, shape (n, a); ``summed`` are columns of it.
-        constant: How many columns have one value only, and are left out.
     """
 
-    counted: np.ndarray
-    ratio: np.ndarray
-    most: np.ndarray
-    label: np.ndarray
-    channel_of_label: np.ndarray
-    channel_of_flag: np.ndarray
-    flags: np.ndarray
-    summed: np.ndarray
-    attributes: np.ndarray
-    constant: int
+    counted: np.ndarray  # columns of x that have two values, (c)
+    ratio: np.ndarray  # of each the global density at the upper value over that at the lower
+    most: np.ndarray  # of each the most nodes of one graph that hold the upper value
+    label: np.ndarray  # the label column with the most values, (n)
+    channel_of_label: np.ndarray  # which of `counted` each of its values is, or -1
+    channel_of_flag: np.ndarray  # which of `counted` the other columns are, (f)
+    flags: np.ndarray  # whether each node holds their upper value, (n, f)
+    summed: np.ndarray  # columns of x with more than two values
+    attributes: np.ndarray  # of the nodes, (n, a): `summed` are columns of it
+    constant: int  # how many columns have one value only, and are left out
 
     @property
     def columns(self) -> np.ndarray:
@@ -69,7 +57,7 @@ class Channels:
 
 
 def with_something_to_see(graphs: Graphs) -> Graphs:
-    """Graphs whose nodes differ: by their degrees, where no feature of theirs varies."""
+    """The graphs, with degrees for features where no feature of the nodes varies."""
     seen = graphs.nodes.tensors.values()
     if any(bool((columns != columns[:1]).any()) for columns in seen):
         return graphs
@@ -82,7 +70,7 @@ def with_something_to_see(graphs: Graphs) -> Graphs:
 
 
 def sort_channels(graphs: Graphs) -> Channels:
-    """Find the columns of ``graphs.x`` that vary, and those that have two values."""
+    """Find the columns of ``graphs.x`` that vary, and of them those that have two values."""
     if graphs.num_nodes == 0:
         raise LookHopsError(f"{graphs.name}: there are no nodes to look at.")
     attributes, sizes = _attributes(graphs), graphs.nodes.label_sizes
@@ -167,36 +155,25 @@ def _attributes(graphs: Graphs) -> np.ndarray:
             "them in or leave those graphs out."
         )
     blank = np.isnan(attributes)
-    if not blank.any():
-        return attributes
-    known = np.maximum((~blank).sum(0), 1)
-    mean = np.where(blank, 0, attributes).sum(0, dtype=np.float64) / known
+    count = np.maximum((~blank).sum(0), 1)
+    mean = np.where(blank, 0, attributes).sum(0, dtype=np.float64) / count
     return np.where(blank, mean.astype(attributes.dtype), attributes)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Some graphs, and how far to look from each of their nodes.
-
-    Args:
-        graphs: All graphs.
-        channels: The features of all graphs.
-        members: Numbers of the graphs to look at, shape (g).
-        max_k: The largest number of hops, K.
-        neighbourhood: ``"walk"`` or ``"ball"``.
-        block_size: The most nodes that are worked on together.
-    """
+    """Some graphs, and how far to look from each of their nodes."""
 
     graphs: Graphs
-    channels: Channels
-    members: np.ndarray
+    channels: Channels  # of all graphs
+    members: np.ndarray  # numbers of the graphs to look at, (g)
     max_k: int
-    neighbourhood: str
-    block_size: int
+    neighbourhood: str  # walk or ball
+    block_size: int  # the most nodes that are worked on together
 
     @classmethod
     def of(cls, graphs: Graphs, max_k: int, neighbourhood: str, block_size: int) -> Scope:
-        """Look at all graphs."""
+        """All graphs."""
         if neighbourhood not in NEIGHBOURHOODS:
             raise LookHopsError(f"A neighbourhood is walk or ball, not {neighbourhood!r}.")
         if block_size < 1:
@@ -206,7 +183,7 @@ class Scope:
 
     @cached_property
     def nodes_per_graph(self) -> np.ndarray:
-        """Of all graphs."""
+        """Also of graphs that are not looked at."""
         return self.graphs.nodes_per_graph.cpu().numpy().astype(np.int64)
 
     @property
@@ -221,10 +198,8 @@ class Scope:
     def counted(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
         """For each block: how many nodes each node sees, and how many upper values among them.
 
-        Yields:
-            The block; sizes, shape (K, n), where an empty neighbourhood counts as one node of the
-            lower value, whose entropy is 0 as well; the counted channel of each count, shape
-            (n, l), -1 for none; the counts, shape (K, n, l), 0 where there is no channel.
+        Sizes (K, n), where an empty neighbourhood counts as one node of the lower value, whose
+        entropy is 0 as well; the channel of each count (n, l), -1 for none; the counts (K, n, l).
         """
         flags = self.channels.flags
         of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
@@ -242,11 +217,8 @@ class Scope:
             yield block, np.maximum(size, 1), channel, ones
 
     def summed(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For some summed channels at a time: the entropies of all nodes.
-
-        Yields:
-            Columns of ``x``, shape (c); nodes in some order, shape (n); entropies, (K, c, n).
-        """
+        """For some summed channels at a time, columns of ``x`` (c): all nodes in some order (n),
+        and their entropies (K, c, n)."""
         no_label = np.zeros_like(self.channels.label)
         step = max(1, HELD_BYTES // (8 * self.max_k * max(1, self.num_nodes)))
         held = np.empty((self.max_k, min(step, self.channels.summed.size), self.num_nodes))

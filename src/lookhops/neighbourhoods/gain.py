@@ -30,15 +30,10 @@ MOST_CELLS = 4096
 
 @dataclass(frozen=True)
 class Resampling:
-    """Which graphs were drawn how often.
+    """Which graphs were drawn how often."""
 
-    Args:
-        weights: How often each unit was drawn in each resample, shape (r, u).
-        unit: The unit of each graph, shape (g); any number for graphs that do not take part.
-    """
-
-    weights: np.ndarray
-    unit: np.ndarray
+    weights: np.ndarray  # how often each unit was drawn in each resample, (r, u)
+    unit: np.ndarray  # of each graph, (g); any number for graphs that do not take part
 
     @classmethod
     def draw(cls, scope: Scope, count: int, seed: int) -> Resampling:
@@ -102,10 +97,9 @@ def _ends(entropies: Entropies, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _densities(mass: np.ndarray, of_sample: np.ndarray, concentration: float) -> np.ndarray:
-    """Each resample's kernel density over cells of width 1, with its own bandwidth.
+    """The kernel density of each resample, which holds ``mass`` (r, cells), with its own bandwidth.
 
-    ``mass`` is what the resamples hold in each cell, shape (r, cells), ``of_sample`` what the
-    sample that they were drawn from holds there, shape (cells), whose concentration is given.
+    ``of_sample`` (cells) is what the sample that they were drawn from holds, of a concentration.
     """
     total = mass.sum(axis=1)
     held = mass / total[:, None]
@@ -131,15 +125,10 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Gains:
-    """Divergences of the densities from one hop to the next, for k = 2 to K.
+    """Divergences of the densities from one hop to the next, for k = 2 to K."""
 
-    Args:
-        by_channel: As of :class:`~lookhops.neighbourhoods.HopInformation`, shape (K - 1, d).
-        resampled: Mean over the channels in each resample, shape (r, K - 1).
-    """
-
-    by_channel: np.ndarray
-    resampled: np.ndarray
+    by_channel: np.ndarray  # (K - 1, d)
+    resampled: np.ndarray  # mean over the channels in each resample, (r, K - 1)
 
     @property
     def mean(self) -> np.ndarray:
@@ -162,7 +151,7 @@ def measure(scope: Scope, resampling: Resampling, progress: Progress) -> Gains:
 
 
 def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterator[list[Entropies]]:
-    """For each counted channel: the entropies of all nodes for k = 1 to K."""
+    """For each counted channel: the entropies of the nodes for k = 1 to K."""
     if not scope.channels.counted.size:
         return
     units = resampling.weights.shape[1]
@@ -176,7 +165,7 @@ def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterat
 
 
 def _summed(scope: Scope, resampling: Resampling) -> Iterator[list[Entropies]]:
-    """For each summed channel: the entropies of all nodes for k = 1 to K."""
+    """The same for each summed channel."""
     unit_of_node = np.repeat(resampling.unit, scope.nodes_per_graph)
     for columns, nodes, entropy in scope.summed():
         unit, counts = unit_of_node[nodes], np.ones(nodes.size)
@@ -185,11 +174,9 @@ def _summed(scope: Scope, resampling: Resampling) -> Iterator[list[Entropies]]:
 
 
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:
-    """Mean of what is not NaN, NaN where all is, without a warning."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=axis)
-    total = np.where(known, values, 0).sum(axis=axis)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    """NumPy's ``nanmean``, without a warning where all are NaN."""
+    count = (~np.isnan(values)).sum(axis=axis)
+    return np.where(count > 0, np.nansum(values, axis=axis) / np.maximum(count, 1), np.nan)
 
 
 # Rates of decay that are tried: from a gain that grows to one that is gone after a hop.
@@ -231,9 +218,8 @@ def fit_decay(k: np.ndarray, gain: np.ndarray) -> Decay:
 def fit_rates(k: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Fit many curves at once: gains (m, len(k)), heights and rates (m).
 
-    For a given :math:`b` the best :math:`a` is known, :math:`\sum y e^{-bk} / \sum e^{-2bk}`, which
-    leaves one number to search: on a grid first, as there may be more than one valley, then on
-    ever finer grids around its lowest point.
+    For a given :math:`b` the best :math:`a` is :math:`\sum y e^{-bk} / \sum e^{-2bk}`. The best
+    :math:`b` is searched on a grid, as there may be several valleys, then on ever finer ones.
     """
     # From the fastest on: of curves that fit alike, the one that falls faster.
     rates = np.linspace(FASTEST, SLOWEST, 421)[None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from itertools import combinations
@@ -48,11 +47,10 @@ class HopInformation:
         nodes: How many nodes they have.
         neighbourhood: ``"walk"`` or ``"ball"``.
         epsilon: The share of the information that may be lost.
-        k: 2 to K, shape (K - 1). IG(1) is left out: with 0 hops all entropies are 0, so that there
-            is no density to compare with.
+        k: 2 to K, shape (K - 1). IG(1) would need a density with 0 hops, where all entropies are 0.
         gain: :math:`IG(k)`, shape (K - 1).
-        by_channel: The divergence of each channel in use, shape (K - 1, d); NaN where kInfo is the
-            same for all nodes, at k or k - 1: it has no density there, and is left out of the mean.
+        by_channel: The divergence of each channel in use, shape (K - 1, d); NaN, and left out of
+            the mean, where kInfo is the same for all nodes at k or k - 1: it has no density there.
         channels: The columns of ``graphs.x`` in use, shape (d).
         constant_channels: How many columns have one value only, and are left out.
         decay: The fitted curve :math:`a e^{-bk}`.
@@ -74,7 +72,7 @@ class HopInformation:
     decay: Decay
     resampled_gain: np.ndarray
     resampled_b: np.ndarray
-    per_class: Mapping[str, HopInformation] = field(default_factory=dict)
+    per_class: dict[str, HopInformation] = field(default_factory=dict)
 
     @property
     def max_k(self) -> int:
@@ -94,8 +92,8 @@ class HopInformation:
         r"""The same by the gains themselves, as far as they were measured.
 
         :math:`\sum_{j=k+1}^K IG(j) \,/\, (a e^{-b} + \sum_{j=2}^K IG(j))`: the gain of the first
-        hop, which cannot be measured, is taken from the curve. The curve follows the first gains,
-        which are the largest; where the later ones die away more slowly, this share is larger.
+        hop, which cannot be measured, is the curve's. The curve follows the first, largest gains;
+        where the later ones die away more slowly, this share is larger.
         """
         beyond = self.k[:, None] > np.atleast_1d(k)
         total = float(self.decay(1)) + self.gain.sum()
@@ -187,12 +185,10 @@ class HopInformation:
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, as plain numbers and text that JSON can hold."""
         interval = self.gain_interval
+        r2 = self.decay.r2 if math.isfinite(self.decay.r2) else None
+        plain = ("name", "graphs", "nodes", "neighbourhood", "epsilon")
         return {
-            "name": self.name,
-            "graphs": self.graphs,
-            "nodes": self.nodes,
-            "neighbourhood": self.neighbourhood,
-            "epsilon": self.epsilon,
+            **{name: getattr(self, name) for name in plain},
             "channels": self.channels.size,
             "constant_channels": self.constant_channels,
             "k": self.k.tolist(),
@@ -200,11 +196,7 @@ class HopInformation:
             "gain_interval": None if interval is None else interval.tolist(),
             "lost": self.lost(self.k).tolist(),
             "lost_measured": self.lost_measured(self.k).tolist(),
-            "fit": {
-                **asdict(self.decay),
-                "r2": self.decay.r2 if math.isfinite(self.decay.r2) else None,
-                "b_interval": self.b_interval,
-            },
+            "fit": {**asdict(self.decay), "r2": r2, "b_interval": self.b_interval},
             "resamples": len(self.resampled_b),
             "suggested_k": self.suggested_k,
             "suggested_k_interval": self.suggested_k_interval,
@@ -220,9 +212,8 @@ class HopInformation:
         found = self.to_dict()
         several = 1 < len(self.per_class) <= MOST_CLASSES
         first = class_gains(found) if several else gains(found)
-        k = self.suggested_k
         kept = "no k can be suggested"
-        if k is not None:
+        if (k := self.suggested_k) is not None:
             kept = f"k = {k} keeps {compact_percent(1 - self.lost(k))}"
         return picture({self.name: first.figure, kept: lost(found).figure}, height=3.8)
 
@@ -303,14 +294,12 @@ def look(
     # The module comes with scikit-learn.
     with import_module("threadpoolctl").threadpool_limits(1, user_api="blas"):
         found = _look(graphs.name, scope, epsilon, bootstrap, seed, report)
-        classes = {}
         for number, name in enumerate(graphs.class_names if per_class else ()):
-            members = np.flatnonzero(y == number)
-            if members.size:
+            part = replace(scope, members=np.flatnonzero(y == number))
+            if part.members.size:
                 title = f"{graphs.name}, class {name}"
-                part = replace(scope, members=members)
-                classes[name] = _look(title, part, epsilon, bootstrap, seed, report)
-    return replace(found, per_class=classes)
+                found.per_class[name] = _look(title, part, epsilon, bootstrap, seed, report)
+    return found
 
 
 def _look(
@@ -360,15 +349,12 @@ def _check(max_k: int, epsilon: float, bootstrap: int, seed: int) -> None:
 
 def _check_uniform(name: str, k: np.ndarray, gain: np.ndarray) -> None:
     """Raise a sentence where no channel has a density."""
-    without = np.flatnonzero(np.isnan(gain))
-    if not without.size:
+    if not np.isnan(gain).any():
         return
-    first = int(k[without[0]])
-    remedy = (
-        f"Ask for max_k = {first - 1} (--max-k {first - 1})."
-        if first > LEAST_K
-        else "Use more, or more varied, graphs or features."
-    )
+    first = int(k[np.isnan(gain).argmax()])
+    remedy = "Use more, or more varied, graphs or features."
+    if first > LEAST_K:
+        remedy = f"Ask for max_k = {first - 1} (--max-k {first - 1})."
     raise LookHopsError(
         f"{name}: at k = {first} or the hop before, all nodes see equally much in every feature, "
         f"so that there is no density to compare. {remedy}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
@@ -34,28 +34,24 @@ MOST_STEPS = 200
 #: With fewer graphs the validation parts are too small.
 LEAST_GRAPHS = 50
 MAX_HOPS = 6
-#: A feature is in at least so many graphs.
-MIN_GRAPHS = 2
+
 #: Bins of each numeric attribute.
 BINS = 8
-#: Columns of a table of what is lost, and of which estimate each is.
-LOST = {"lost": "mean", "low": "low", "high": "high"}
+
 #: Of ridge regression. NCI1 changes by a point at most from 0.1 to 1; hop tasks, with few decisive
 #: features among thousands, want a small one.
 PENALTY = 0.2
 
 
 @dataclass(frozen=True, eq=False)
-class LabelInformation:
-    """How well what lies within h hops predicts the classes, or a number.
+class HopScores:
+    """How well models that look 0 to H hops far predict the classes, or a number.
 
     Args:
         name: The data set.
         graphs: How many graphs were looked at.
-        scores: Validation accuracy (of numbers, R²) with 0 to H hops on each split, shape
-            (H + 1, splits).
+        scores: Accuracy (of numbers, R²) with 0 to H hops on each split, shape (H + 1, splits).
         naive: That of the commonest class (of numbers, the mean), shape (splits).
-        validation_to_train: Validation graphs over training graphs.
         number: The number that is predicted; none where it is classes.
     """
 
@@ -63,8 +59,7 @@ class LabelInformation:
     graphs: int
     scores: Array
     naive: Array
-    validation_to_train: float
-    number: str | None = None
+    number: str | None = field(default=None, kw_only=True)
 
     @property
     def max_hops(self) -> int:
@@ -76,15 +71,31 @@ class LabelInformation:
         """Mean score over the splits, shape (H + 1)."""
         return self.scores.mean(1)
 
-    @property
-    def std(self) -> Array:
-        """Sample standard deviation over the splits, shape (H + 1)."""
-        return self.scores.std(1, ddof=1)
-
     @cached_property
     def best(self) -> int:
         """The hops with the highest mean score, the fewest of them."""
         return int(self.mean.argmax())
+
+    def written(self, score: SupportsFloat) -> str:
+        """A score in words: ``80.0%``, ``R² 0.80``."""
+        return compact_percent(score) if self.number is None else f"R² {float(score):.2f}"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelInformation(HopScores):
+    """How well what lies within h hops predicts the classes, or a number.
+
+    Args:
+        name, graphs, scores, naive, number: As of :class:`HopScores`, on validation parts.
+        validation_to_train: Validation graphs over training graphs.
+    """
+
+    validation_to_train: float
+
+    @property
+    def std(self) -> Array:
+        """Sample standard deviation over the splits, shape (H + 1)."""
+        return self.scores.std(1, ddof=1)
 
     @cached_property
     def lost(self) -> list[Estimate]:
@@ -94,12 +105,11 @@ class LabelInformation:
 
     @cached_property
     def enough(self) -> int | None:
-        """The fewest hops that lose nothing beyond noise, or none where all are as bad as chance.
+        """The fewest hops that lose nothing beyond noise to the best number of hops, and gain
+        something beyond noise on the commonest class, or the mean; or none.
 
         Beyond noise is a difference with p < 0.05 in the corrected resampled t-test, p multiplied
-        by the number of depths compared (Bonferroni). What h hops lose against the best number of
-        hops must not be beyond noise, and what they gain on the commonest class, or the mean, must
-        be.
+        by the number of depths compared (Bonferroni).
         """
 
         def is_real(difference: Estimate) -> bool:
@@ -120,7 +130,7 @@ class LabelInformation:
 
     def sentence(self) -> str:
         """The answer in words."""
-        h, chance = self.enough, self._written(self.naive.mean())
+        h, chance = self.enough, self.written(self.naive.mean())
         of_classes = self.number is None
         what = "Your classes are" if of_classes else f"{self.number} is"
         if h is None:
@@ -132,7 +142,7 @@ class LabelInformation:
                 "of a linear model from counts of exact neighbourhoods; sizes and numbers may "
                 "predict more: lookhops compare has models that read them."
             )
-        reached = self._written(self.mean[h])
+        reached = self.written(self.mean[h])
         if of_classes:
             reached += f" right, against {chance} for the commonest class"
         if h == 0:
@@ -141,26 +151,22 @@ class LabelInformation:
             decided = "decided" if of_classes else "predicted"
             said = (
                 f"{what} {decided} within {counted(h, 'hop')}: {reached} and "
-                f"{self._written(self.mean[h - 1])} within {counted(h - 1, 'hop')}."
+                f"{self.written(self.mean[h - 1])} within {counted(h - 1, 'hop')}."
             )
         if h == self.max_hops == 0:
             return said
         if h == self.max_hops:
             return f"{said} The last hop still helped: look farther (--max-hops {h + 2})."
-        most = f" (at most {self._written(self.mean[self.best])}, with {self.best})"
+        most = f" (at most {self.written(self.mean[self.best])}, with {self.best})"
         return f"{said} More hops gain nothing beyond noise{most if self.best > h else ''}."
-
-    def _written(self, score: SupportsFloat) -> str:
-        """A score in words: ``80.0%``, ``R² 0.80``."""
-        return compact_percent(score) if self.number is None else f"R² {float(score):.2f}"
 
     def to_frame(self) -> pd.DataFrame:
         """One row a number of hops: the score, its spread, what is lost against the best."""
         import pandas as pd
 
-        lost = {name: [getattr(one, at) for one in self.lost] for name, at in LOST.items()}
-        scores = {self.metric: self.mean, "std": self.std}
-        return pd.DataFrame({"hops": range(self.max_hops + 1), **scores, **lost})
+        lost = [(one.mean, one.low, one.high) for one in self.lost]
+        scores = {"hops": range(self.max_hops + 1), self.metric: self.mean, "std": self.std}
+        return pd.DataFrame(scores).join(pd.DataFrame(lost, columns=["lost", "low", "high"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything a report needs, as plain numbers and text that JSON can hold."""
@@ -202,35 +208,41 @@ def look_labels(
         seeds: Of the splits, at least two: a count, or the seeds themselves.
         progress: Called with what is being done, and how much of it from 0 to 1.
     """
-    if reason := why_not(graphs):
-        raise LookHopsError(reason)
-    if max_hops < 0:
-        raise LookHopsError(f"max_hops is a whole number from 0, not {max_hops}.")
+    graphs = graphs_to_predict(graphs, max_hops)
     chosen = parse_seeds(seeds)
     if len(chosen) < 2:
         raise LookHopsError("What is noise shows on two splits or more: give at least 2 seeds.")
     report = progress or (lambda _what, _share: None)
-    graphs = graphs.to("cpu")
-    assert graphs.y is not None
-    graphs = graphs[known_targets(graphs.y)]
     assert graphs.y is not None
     y, classes = graphs.y.numpy(), graphs.num_classes
+    if not classes:  # centred and scaled, so that single precision will do; R² does not change
+        y = (y - y.mean()) / y.std()
     splits = [split(graphs, seed, stratify=classes > 0) for seed in chosen]
     train, targets, common = _regressions(y, classes, splits)
-    score = _accuracies if classes else _determinations
     scores = []
     for hops, rows in enumerate(_rows_by_depth(graphs, max_hops)):
         report("reading neighbourhoods", hops / (max_hops + 1))
         answers = ridge_predictions(rows, targets - common, train, PENALTY) + common
-        scores.append(score(answers, y, splits))
+        scores.append(_scores(answers, y, classes, splits))
     return LabelInformation(
-        name=graphs.name,
-        graphs=len(graphs),
-        scores=np.array(scores),
-        naive=np.array(score(np.broadcast_to(common, targets.shape), y, splits)),
+        graphs.name,
+        len(graphs),
+        np.array(scores),
+        np.array(_scores(np.broadcast_to(common, targets.shape), y, classes, splits)),
         validation_to_train=len(splits[0].val) / len(splits[0].train),
         number=None if classes else graphs.targets[0].name,
     )
+
+
+def graphs_to_predict(graphs: Graphs, max_hops: int) -> Graphs:
+    """The graphs whose target is not blank, on the CPU; or why it cannot be looked at."""
+    if reason := why_not(graphs):
+        raise LookHopsError(reason)
+    if max_hops < 0:
+        raise LookHopsError(f"max_hops is a whole number from 0, not {max_hops}.")
+    graphs = graphs.to("cpu")
+    assert graphs.y is not None
+    return graphs[known_targets(graphs.y)]
 
 
 def why_not(graphs: Graphs) -> str | None:
@@ -258,7 +270,7 @@ def _rows_by_depth(graphs: Graphs, max_hops: int) -> Iterator[csr_array]:
     blocks = []
     for seen in seen_by_hop(graphs, max_hops):
         codes = unary_codes(graphs, seen)
-        vocabulary = Vocabulary.choose(graphs, codes, min_graphs=MIN_GRAPHS)
+        vocabulary = Vocabulary.choose(graphs, codes)
         blocks.append(vocabulary.rows(graphs, codes).to_scipy())
         rows = hstack(blocks, format="csr")
         lengths = np.sqrt(np.maximum(np.diff(rows.indptr), 1)).astype(np.float32)
@@ -267,9 +279,8 @@ def _rows_by_depth(graphs: Graphs, max_hops: int) -> Iterator[csr_array]:
 
 def seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
     """The identities of what is seen at 0, 1, ... hops, each of shape (n, readings)."""
-    # Graphs are read by their labels alone, and once more with the numbers of nodes and with those
-    # of edges. Numbers, even in few bins, make neighbourhoods almost all different, which would
-    # hide what labels and edges predict.
+    # Numbers, even in few bins, make neighbourhoods almost all different, which would hide what
+    # labels and edges predict: graphs are read without them first.
     bins, edge_bins = (
         None if numbers is None else Bins.learn(numbers, BINS)(numbers)
         for numbers in (graphs.nodes.numbers, graphs.edges.numbers)
@@ -290,55 +301,42 @@ def seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
 def _regressions(y: Array, classes: int, splits: Sequence[Split]) -> tuple[Array, ...]:
     """Training parts, targets and their means: a column for each split and each class but the last.
 
-    Targets are 1 for the class and 0 for others. Those of all classes sum to 1, and so do their
+    Targets are 1 for the class and 0 for others. They sum to 1 over the classes, and so do their
     predictions: the last class needs no regression. A number is one target.
     """
     train = np.zeros((len(y), len(splits)), np.float32)
     for column, one in enumerate(splits):
         train[one.train.numpy(), column] = 1
-    if classes:
-        columns = np.eye(classes, dtype=np.float32)[y, :-1]
-    else:  # centred and scaled, so that single precision will do; R² does not change
-        columns = ((y - y.mean()) / y.std()).astype(np.float32)[:, None]
+    columns = np.eye(classes)[y, :-1] if classes else y[:, None]
+    columns = columns.astype(np.float32)
     train, targets = train.repeat(columns.shape[1], axis=1), np.tile(columns, len(splits))
     return train, targets, (train * targets).sum(0) / train.sum(0)
 
 
-def _determinations(answers: Array, y: Array, splits: Sequence[Split]) -> list[float]:
-    """R² of the validation graphs of each split."""
-    scaled, found = (y - y.mean()) / y.std(), []
-    for one, predicted in zip(splits, answers.T, strict=True):
+def _scores(answers: Array, y: Array, classes: int, splits: Sequence[Split]) -> list[float]:
+    """Accuracy, or R², on the validation graphs of each split."""
+    found = []
+    for one, columns in zip(splits, np.split(answers, len(splits), axis=1), strict=True):
         val = one.val.numpy()
-        true = scaled[val]
-        error = float(((predicted[val] - true) ** 2).sum())
-        found.append(1 - error / max(float(((true - true.mean()) ** 2).sum()), 1e-12))
+        predicted, true = columns[val], y[val]
+        if classes:
+            last = 1 - predicted.sum(1, keepdims=True)
+            found.append(float((np.hstack((predicted, last)).argmax(1) == true).mean()))
+        else:
+            error = ((predicted[:, 0] - true) ** 2).sum()
+            found.append(float(1 - error / max(((true - true.mean()) ** 2).sum(), 1e-12)))
     return found
-
-
-def _accuracies(scores: Array, y: Array, splits: Sequence[Split]) -> list[float]:
-    """How many of the validation graphs of each split get the highest score for their class."""
-    shares = []
-    for one, part in zip(splits, np.split(scores, len(splits), axis=1), strict=True):
-        val = one.val.numpy()
-        last = 1 - part[val].sum(1, keepdims=True)
-        shares.append(float((np.hstack((part[val], last)).argmax(1) == y[val]).mean()))
-    return shares
 
 
 def ridge_predictions(rows: csr_array, targets: Array, train: Array, penalty: float) -> Array:
     r"""What ridge regression on each training part predicts for every row, shape (g, p).
 
     Column :math:`p` is :math:`X w_p` with :math:`w_p` the minimum of
-    :math:`\sum_{i \in \mathrm{train}_p} (x_i w - y_{ip})^2 + \lambda |w|^2`. With :math:`w = X^T a`
-    and the diagonal matrix :math:`M` of the training part this is :math:`(M X X^T M + \lambda) a =
-    M y`, solved by conjugate gradients, all columns in the same products.
-
-    Args:
-        rows: The features :math:`X`, shape (g, v).
-        targets: The targets :math:`y`, shape (g, p), of mean 0 in their training part: there is no
-            constant term.
-        train: 1 where a row is in the training part of a column, else 0, shape (g, p).
-        penalty: The penalty :math:`\lambda`.
+    :math:`\sum_{i \in \mathrm{train}_p} (x_i w - y_{ip})^2 + \lambda |w|^2`, :math:`X` the rows
+    (g, v) and :math:`y` the targets (g, p), of mean 0 in their training part: there is no constant
+    term. With :math:`w = X^T a` and the diagonal matrix :math:`M` of the training part, ``train``
+    (g, p), this is :math:`(M X X^T M + \lambda) a = M y`, solved by conjugate gradients, all
+    columns in the same products.
     """
     columns = rows.T.tocsr()
     residual = train * targets

@@ -18,27 +18,21 @@ class Block:
     A row is a node, and rows stand by falling number of neighbours. Within its graph a node has a
     bit position; nodes of one label stand together and start a new byte, so that how many of them
     a neighbourhood holds is a sum over whole bytes.
-
-    Args:
-        graphs: Numbers of the graphs, shape (g).
-        nodes: Node of each row, shape (n).
-        graph: Which of ``graphs`` each row belongs to, shape (n).
-        position: Bit position of each row's node, shape (n).
-        words: 64-bit words that hold the positions of any graph here.
-        slots: For j = 0, 1, ...: the rows of the j-th neighbours. Rows stand by falling number of
-            neighbours, so that the j-th neighbours are those of the first rows.
-        labels: The labels of each graph, shape (g, l), ascending; -1 where it has fewer than l.
-        ends: The byte where each of these labels begins, then where the last ends, (g, l + 1).
     """
 
-    graphs: np.ndarray
-    nodes: np.ndarray
-    graph: np.ndarray
-    position: np.ndarray
-    words: int
-    slots: list[np.ndarray]
-    labels: np.ndarray
-    ends: np.ndarray
+    graphs: np.ndarray  # numbers of the graphs, (g)
+    nodes: np.ndarray  # node of each row, (n)
+    graph: np.ndarray  # which of `graphs` each row belongs to, (n)
+    position: np.ndarray  # bit position of each row's node, (n)
+    words: int  # 64-bit words that hold the positions of any graph here
+    slots: list[np.ndarray]  # for j = 0, 1, ...: rows of the j-th neighbours, of the first rows
+    labels: np.ndarray  # of each graph, (g, l), ascending; -1 where it has fewer than l
+    ends: np.ndarray  # the byte where each of these labels begins, and the last ends, (g, l + 1)
+
+    def positions(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """The rows whose nodes are in these words, and their bit positions there."""
+        rows = np.flatnonzero((self.position >= 64 * start) & (self.position < 64 * stop))
+        return rows, self.position[rows] - 64 * start
 
 
 def blocks(
@@ -47,8 +41,7 @@ def blocks(
     """Blocks of at most ``block_size`` nodes, or of one graph, that hold the graphs ``members``.
 
     Graphs of about one size come together: all rows of a block are as wide as its largest graph.
-    Graphs without nodes are in no block. ``label``, one of each node, shape (n), is to be counted;
-    equal labels take the fewest bits.
+    Graphs without nodes are in no block. ``label``, one of each node, shape (n), is to be counted.
     """
     tensors = (graphs.node_ptr, graphs.row_ptr, graphs.source)
     node_ptr, row_ptr, source = (tensor.cpu().numpy().astype(np.int64) for tensor in tensors)
@@ -133,15 +126,8 @@ def reach(
     along the edges: by a walk of exactly :math:`k` steps (``"walk"``), or of at most :math:`k`
     (``"ball"``, which holds :math:`i` itself). Edge weights and repeated edges do not matter.
 
-    Args:
-        block: The graphs.
-        max_k: The largest number of steps, :math:`K`.
-        neighbourhood: ``"walk"`` or ``"ball"``.
-        values: Numbers to sum over :math:`F_i^k`, shape (n, d), in the order of the block's rows.
-
-    Returns:
-        Sizes of :math:`F_i^k`, shape (K, n); how many of them have each of the graph's labels
-        (those of ``block.labels``), shape (K, n, l); sums of their values, shape (K, d, n).
+    Sizes of :math:`F_i^k` are of shape (K, n); how many of them have each of the graph's labels
+    (``block.labels``), (K, n, l); sums of their ``values``, which are (n, d) by row, (K, d, n).
     """
     rows, labels = block.nodes.size, block.labels.shape[1]
     size = np.zeros((max_k, rows), dtype=np.int64)
@@ -166,8 +152,7 @@ def _steps(
     """Bits of F^1, F^2, ... in the words from ``start`` to ``stop``, with a row of zeros last."""
     rows = block.nodes.size
     bits = np.zeros((rows + 1, stop - start), dtype=np.uint64)
-    here = np.flatnonzero((block.position >= 64 * start) & (block.position < 64 * stop))
-    column = block.position[here] - 64 * start
+    here, column = block.positions(start, stop)
     bits.view(np.uint8)[here, column >> 3] = (1 << (column & 7)).astype(np.uint8)
     for _ in range(max_k):
         reached = np.zeros_like(bits) if neighbourhood == "walk" else bits.copy()
@@ -219,8 +204,7 @@ class _Product:
 
     def __init__(self, block: Block, values: np.ndarray, start: int, stop: int) -> None:
         graphs = block.graphs.size
-        here = (block.position >= 64 * start) & (block.position < 64 * stop)
-        column = block.position[here] - 64 * start
+        here, column = block.positions(start, stop)
         self._bytes = (int(column.max()) >> 3) + 1 if column.size else 1
         dense = np.zeros((graphs, 8 * self._bytes, values.shape[1]))
         dense[block.graph[here], column] = values[here]

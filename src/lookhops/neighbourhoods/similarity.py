@@ -31,10 +31,9 @@ KINDS = ("subtree", "optimal-assignment")
 
 @dataclass(frozen=True, eq=False)
 class SimilarityIndex:
-    r"""A set of graphs to find the most similar one in.
+    r"""A set of graphs in which to find the most similar ones.
 
-    The similarity of two graphs is Tanimoto's of their counts of neighbourhoods within 0, 1 and 2
-    hops,
+    The similarity is Tanimoto's of the counts of neighbourhoods within 0, 1 and 2 hops,
 
     .. math::
         s(a, b) = \frac{\sum_c \min(\#_a(c), \#_b(c))}{\sum_c \max(\#_a(c), \#_b(c))},
@@ -69,15 +68,10 @@ class SimilarityIndex:
     def most_similar(
         self, graphs: Graphs, count: int, codes: Tensor | None = None
     ) -> tuple[Array, Array]:
-        """The most similar graphs of the index, of equals those that come first.
+        """The ``count`` most similar graphs of the index (or all), of equals those that come first.
 
-        Args:
-            graphs: The graphs.
-            count: How many of the index; fewer where it has not so many.
-            codes: Of the graphs, where they are known.
-
-        Returns:
-            Similarities, float32, from the highest, and numbers in the index, shape (g, count).
+        Returns similarities, float32, from the highest, and numbers in the index, (g, count).
+        ``codes`` are those of the graphs, where they are known.
         """
         last = len(self) - 1
         found = [torch.zeros(0, min(count, len(self)), dtype=torch.int64, device=graphs.device)]
@@ -127,23 +121,14 @@ def _codes(graphs: Graphs, codes: Tensor | None = None) -> tuple[Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Postings:
-    """Which graphs of an index hold each code: common codes dense, rare ones as lists.
+    """Which graphs of an index hold each code: common codes dense, rare ones as lists."""
 
-    Args:
-        vocabulary: The codes.
-        sizes: How many codes each graph holds, repeated ones too, float32, shape (g).
-        place: Column of each code in ``dense``, -1 for a rare one, shape (v).
-        dense: Counts of the common codes, float32, shape (common, g).
-        offsets: Where the list of each code begins, and the end, shape (v + 1).
-        graphs: The graphs in the lists.
-    """
-
-    vocabulary: Vocabulary
-    sizes: Tensor
-    place: Tensor
-    dense: Tensor
-    offsets: Tensor
-    graphs: Tensor
+    vocabulary: Vocabulary  # the codes
+    sizes: Tensor  # how many codes each graph holds, repeated ones too, float32, (g)
+    place: Tensor  # row of each code in `dense`, -1 for a rare one, (v)
+    dense: Tensor  # counts of the common codes, float32, (common, g)
+    offsets: Tensor  # where the list of each code begins, and the end, (v + 1)
+    graphs: Tensor  # the graphs in the lists
 
     @classmethod
     def of(cls, codes: Tensor, ptr: Tensor) -> Postings:
@@ -162,11 +147,8 @@ class Postings:
         return cls(vocabulary, ptr.diff().float(), place, dense, to_offsets(count), lists)
 
     def shared(self, codes: Tensor, ptr: Tensor) -> Iterator[tuple[int, Tensor]]:
-        """How many codes graphs share with each of the index, some graphs at a time.
-
-        Yields:
-            The number of the first graph, and the counts, float32, shape (some, g).
-        """
+        """How many codes some graphs at a time share with each of the index: the number of the
+        first of them, and the counts, float32, shape (some, g)."""
         device, known = codes.device, self.vocabulary.rows_of(codes, ptr)
         pairs = CPU_CHUNK if device.type == "cpu" else CHUNK
         step = max(pairs // max(self.dense.shape[1], 1), 1)

@@ -51,21 +51,13 @@ def graph_totals(
 
 
 class _Side(NamedTuple):
-    """The nodes, or the edges, of graphs, as totals count them.
+    """The nodes, or the edges, of graphs, as totals count them."""
 
-    Args:
-        graph_of: The graph of each, shape (m).
-        total: How many each graph has, float64, shape (g).
-        labels: Columns of labels, shape (m) each; of nodes the degree is the first.
-        sizes: How many values of each are counted.
-        numbers: Their numbers, float64, shape (m, a), or none.
-    """
-
-    graph_of: Tensor
-    total: Tensor
-    labels: tuple[Tensor, ...]
-    sizes: tuple[int, ...]
-    numbers: Tensor | None
+    graph_of: Tensor  # the graph of each, (m)
+    total: Tensor  # how many each graph has, float64, (g)
+    labels: tuple[Tensor, ...]  # columns, (m) each; of nodes the degree is the first
+    sizes: tuple[int, ...]  # how many values of each are counted
+    numbers: Tensor | None  # float64, (m, a)
 
 
 def _sides(
@@ -75,17 +67,17 @@ def _sides(
     node_graph = graphs.batch.long()
     edge_graph = node_graph[graphs.target.long()]
     degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)
-    nodes = graphs.nodes, label_sizes, node_graph, graphs.nodes_per_graph
-    edges = graphs.edges, edge_label_sizes, edge_graph, graphs.edge_ptr.diff()
     found = []
-    for features, counted, graph_of, total in (nodes, edges):
+    for features, counted, graph_of, total, degrees in (
+        (graphs.nodes, label_sizes, node_graph, graphs.nodes_per_graph, [degree]),
+        (graphs.edges, edge_label_sizes, edge_graph, graphs.edge_ptr.diff(), []),
+    ):
         labels = () if features.labels is None else features.labels.long().unbind(1)
-        sizes = tuple(features.label_sizes if counted is None else counted)
+        sizes = features.label_sizes if counted is None else counted
         numbers = None if features.numbers is None else features.numbers.double()
-        found.append(_Side(graph_of, total.double(), labels, sizes, numbers))
-    of_nodes, of_edges = found
-    labels, sizes = (degree, *of_nodes.labels), (DEGREES, *of_nodes.sizes)
-    return [of_nodes._replace(labels=labels, sizes=sizes), of_edges]
+        columns, counts = (*degrees, *labels), (*(DEGREES for _ in degrees), *sizes)
+        found.append(_Side(graph_of, total.double(), columns, counts, numbers))
+    return found
 
 
 def _means(values: Tensor, graph_of: Tensor, count: Tensor) -> Tensor:
@@ -107,22 +99,14 @@ def spread_totals(
     label_sizes: Sequence[int] | None = None,
     edge_label_sizes: Sequence[int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Shares of :func:`graph_totals`, handed on to the nodes and edges that make them up.
+    r"""Shares (g, columns) of :func:`graph_totals`, handed on to the nodes and edges that make
+    them up: of the nodes (n), of the edges (e), and what the graph as a whole keeps (g).
 
     Where there are at least as many nodes of a degree or label as usual, by their count or by their
     share of the nodes, what that has goes to these nodes in equal parts. Where there are fewer, it
     stays with the whole graph, as its size does: no node carries what others lack. What the mean of
-    a number has goes to node :math:`i` as :math:`(x_i - m) / \sum_j (x_j - m)` of it.
-
-    Args:
-        graphs: The graphs.
-        shares: Of each total, shape (g, columns).
-        mean: The :math:`m` of each total, shape (columns).
-        label_sizes, edge_label_sizes: As for :func:`graph_totals`.
-
-    Returns:
-        Shares of the nodes, of the edges and of the graphs as wholes, shapes (n), (e), (g); those
-        of a graph add up to what it was given.
+    a number has goes to node :math:`i` as :math:`(x_i - m) / \sum_j (x_j - m)` of it, with
+    :math:`m` the ``mean`` of that total.
     """
     whole, found, at = shares[:, :2].sum(1), [], 2
     for side in _sides(graphs, label_sizes, edge_label_sizes):
@@ -141,8 +125,8 @@ def spread_totals(
 def _to_labelled(
     shares: Tensor, mean: Tensor, graph_of: Tensor, label: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Shares of counts and shares of labels (g, 2 size) in equal parts to the rows that have them,
-    and what is left, of labels of which there are fewer than usual."""
+    """Of counts and shares of labels (g, 2 size) in equal parts to the rows that have them; and
+    what is left, of labels of which there are fewer than usual."""
     size = shares.shape[1] // 2
     cell = graph_of * (size + 1) + label.clamp(max=size)
     count = counts_of(cell, shares.shape[0] * (size + 1)).double()
