@@ -148,14 +148,7 @@ def _rule(height: float, dash: str) -> dict[str, Any]:
 
 
 def _bars(
-    x: str,
-    hops: Sequence[int],
-    mean: Any,
-    std: Any,
-    hover: str,
-    colours: Any,
-    y: Any,
-    **layout: Any,
+    x: str, hops: Any, mean: Any, std: Any, hover: str, colours: Any, y: Any, **layout: Any
 ) -> dict[str, Any]:
     """A bar for each number of hops, with its standard deviation."""
     spread = {"type": "data", "array": rounded(std), "thickness": 2}
