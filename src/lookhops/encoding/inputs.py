@@ -14,16 +14,21 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import called, listed, names_in
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
 from lookhops.graphs.columns import ALL
-from lookhops.graphs.targets import as_number, is_blank, target_columns
+from lookhops.graphs.targets import as_number, is_blank, is_fraction, target_columns
 from lookhops.sources.molecule_rows import SMILES_NAMES
+
+_WANTED = (
+    "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs, of SMILES or of "
+    "molecules of RDKit, or a frame with a column of these"
+)
+#: What graphs of other libraries carry that is no feature: targets, names and sizes.
+NO_FEATURES = ("y", "label", "target", "id", "name", "smiles", "num_nodes")
+LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
 
 
 @dataclass
 class Packer:
     """Turns what an estimator is given into ``Graphs``, at ``predict`` as it did at ``fit``.
-
-    What graphs of other libraries carry as ``y`` may be anything, and is not looked at here:
-    :func:`own_targets` does.
 
     Args:
         kind: What ``fit`` was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
@@ -44,23 +49,25 @@ class Packer:
             features: More features of whole graphs: a frame or a mapping of columns, a row a graph;
                 or names of what the graphs carry themselves.
         """
-        kind, names = kind_of(given), _names(features)
+        items, columns = _apart(given)
+        kind, names = _kind_of(items), None
+        if isinstance(features, str):
+            names = names_in(features)
+        elif isinstance(features, list | tuple):
+            names = [str(name) for name in features]
         if names == [ALL] and kind in LIBRARIES:
-            names = _carried_by_all(_plain(given), kind)
+            names = _carried_by_all(items, kind)
         carried = tuple(names or ()) if kind in LIBRARIES else ()
         values = features if names is None else None
-        chosen = [*_beside(given), *columns_of(values), *(names or ())]
+        chosen = [*columns, *columns_of(values), *(names or ())]
         packer = cls(kind, carried, bool(chosen))
         graphs = packer.pack(given, values)
         return packer, graphs.with_features([name for name in chosen if name not in carried])
 
     def pack(self, given: Any, features: Any = None) -> Graphs:
-        """The packed graphs; of other kinds than at ``fit`` too, where their features are known.
-
-        What is known of each by name is in ``columns``.
-        """
-        graphs = self._packed(_plain(given))
-        columns = _beside(given) | columns_of(features)
+        """The packed graphs, what is known of each by name in ``columns``."""
+        items, columns = _apart(given)
+        graphs, columns = self._packed(items), columns | columns_of(features)
         for name, cells in columns.items():
             if len(cells) != len(graphs):
                 raise LookHopsError(
@@ -72,8 +79,7 @@ class Packer:
         return graphs.changed(whole=whole, columns=others | columns)
 
     def _packed(self, given: Any) -> Graphs:
-        """Graphs without what stands beside them."""
-        kind = kind_of(given)
+        kind = _kind_of(given)
         if kind == "graphs":
             return _one_set(given)
         if kind == "pyg":
@@ -101,7 +107,10 @@ def _carried_by_all(given: Any, kind: str) -> list[str]:
 
 def kind_of(given: Any) -> str:
     """What was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``."""
-    given = _plain(given)
+    return _kind_of(_apart(given)[0])
+
+
+def _kind_of(given: Any) -> str:
     if isinstance(given, Graphs):
         return "graphs"
     if isinstance(given, str) or not hasattr(given, "__len__") or not hasattr(given, "__getitem__"):
@@ -120,48 +129,30 @@ def kind_of(given: Any) -> str:
     raise LookHopsError(f"{_WANTED}; the first of these is {type(first).__name__}.")
 
 
-_WANTED = (
-    "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs, of SMILES or of "
-    "molecules of RDKit, or a frame with a column of these"
-)
-#: What graphs of other libraries carry that is no feature: targets, names and sizes.
-NO_FEATURES = ("y", "label", "target", "id", "name", "smiles", "num_nodes")
-LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
-
-
-def _plain(given: Any) -> Any:
-    """A list of the only graph, of a batch of PyG or of the column of graphs of a frame.
-
-    Anything else as it is.
-    """
+def _apart(given: Any) -> tuple[Any, dict[str, Array]]:
+    """The graphs, as ``Graphs`` or one by one, and the columns beside them in a frame."""
     if _is_pyg(given) and hasattr(given, "to_data_list"):
-        return pyg.graphs_of_batch(given)
+        return pyg.graphs_of_batch(given), {}
     if _is_pyg(given) or _is_networkx(given):  # they have lengths and items, of nodes or fields
-        return [given]
+        return [given], {}
     shape: tuple[int, ...] = getattr(given, "shape", ())
-    if len(shape) != 2:
-        return given
-    if (name := _graph_column(given)) is not None:
-        return columns_of(given)[name].tolist()
-    if shape[1] != 1:
+    if len(shape) == 2 and hasattr(given, "columns"):
+        columns = columns_of(given)
+        return columns.pop(_graph_column(columns)).tolist(), columns
+    if len(shape) == 2 and shape[1] != 1:
         raise LookHopsError(f"{_WANTED}; this is an array of {shape[1]} columns.")
-    return np.asarray(given)[:, 0].tolist()
+    return np.asarray(given)[:, 0].tolist() if len(shape) == 2 else given, {}
 
 
-def _graph_column(given: Any) -> str | None:
-    """The column of a frame that holds the graphs; none of anything else.
-
-    It is the only column, that of SMILES by its name, or the first with graphs or molecules in it.
-    """
-    if not hasattr(given, "columns") or isinstance(given, Graphs):
-        return None
-    names = [str(name) for name in given.columns]
+def _graph_column(columns: Mapping[str, Array]) -> str:
+    """The only column, that of SMILES by its name, or the first with graphs or molecules in it."""
+    names = list(columns)
     if len(names) == 1:
         return names[0]
     for usual in SMILES_NAMES:
         if (found := called(usual, names)) is not None:
             return found
-    for name, cells in columns_of(given).items():
+    for name, cells in columns.items():
         first = next((one for one in cells.tolist() if one is not None), None)
         if _is_pyg(first) or _is_networkx(first) or hasattr(first, "GetAtoms"):
             return name
@@ -169,19 +160,6 @@ def _graph_column(given: Any) -> str | None:
         f"{_WANTED}; no column of this frame ({listed(names)}) holds graphs: call that of the "
         f"SMILES {SMILES_NAMES[0]!r}."
     )
-
-
-def _beside(given: Any) -> dict[str, Array]:
-    """The columns of a frame beside that of the graphs, by name; none of anything else."""
-    name = _graph_column(given)
-    return {} if name is None else {k: v for k, v in columns_of(given).items() if k != name}
-
-
-def _names(features: Any) -> list[str] | None:
-    """Features that are names of what graphs carry; none where they are columns."""
-    if isinstance(features, str):
-        return names_in(features)
-    return [str(name) for name in features] if isinstance(features, list | tuple) else None
 
 
 def columns_of(features: Any) -> dict[str, Array]:
@@ -200,8 +178,7 @@ def columns_of(features: Any) -> dict[str, Array]:
 
 
 def _is_pyg(given: Any) -> bool:
-    """Whether this is a graph of PyG, with nodes of one or several types, or a batch of them."""
-    return hasattr(given, "node_stores")
+    return hasattr(given, "node_stores")  # of one or several types, or a batch
 
 
 def _is_networkx(given: Any) -> bool:
@@ -213,7 +190,6 @@ def _one_set(given: Any) -> Graphs:
 
 
 def _molecules(given: list[Any]) -> Graphs:
-    """The graphs of molecules; the first that does not parse is refused."""
     from lookhops.sources.molecule_streams import SkippedMolecules
     from lookhops.sources.molecules import from_smiles
 
@@ -233,7 +209,6 @@ def _molecules(given: list[Any]) -> Graphs:
 
 
 def _smiles(molecule: Any) -> str:
-    """The SMILES of a molecule of RDKit, or what was given; nothing where that is blank."""
     if hasattr(molecule, "GetAtoms"):
         from rdkit.Chem import MolToSmiles
 
@@ -243,13 +218,7 @@ def _smiles(molecule: Any) -> str:
 
 @dataclass(frozen=True)
 class OwnTarget:
-    """What graphs carry themselves, to be learnt.
-
-    Args:
-        name: What to call it.
-        cells: One value a graph; None or NaN where it is blank.
-        kind: As of :class:`~lookhops.graphs.Target`, or ``auto`` where the source does not say.
-    """
+    """What graphs carry themselves, to be learnt: one cell a graph, None or NaN where blank."""
 
     name: str
     cells: list[Any]
@@ -263,26 +232,21 @@ class OwnTarget:
 
 def own_targets(given: Any) -> list[OwnTarget]:
     """The targets that graphs carry themselves; none where they carry nothing."""
-    given = _plain(given)
-    kind = kind_of(given)
+    given, _ = _apart(given)
+    kind = _kind_of(given)
     if kind in LIBRARIES:
         cells = (pyg if kind == "pyg" else networkx).target_cells(given)
         names = ["y"] if len(cells) == 1 else [f"target {j}" for j in range(len(cells))]
         return [
-            OwnTarget(name, column, "numbers" if any(map(_is_fraction, column)) else "auto")
+            OwnTarget(name, column, "numbers" if any(map(is_fraction, column)) else "auto")
             for name, column in zip(names, cells, strict=True)
         ]
-    graphs = _one_set(given) if kind == "graphs" else None
-    if graphs is None or graphs.y is None:
+    if kind == "smiles":
         return []
-    found = []
+    graphs, found = _one_set(given), []
     for target, column in target_columns(graphs.y, graphs.targets):
         values: list[Any] = column.tolist()
         if target.classes:
             values = [None if one != one else target.classes[int(one)] for one in values]
         found.append(OwnTarget(target.name, values, target.kind))
     return found
-
-
-def _is_fraction(cell: Any) -> bool:
-    return isinstance(cell, float) and cell == cell and cell % 1 != 0

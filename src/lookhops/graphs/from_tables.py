@@ -83,13 +83,11 @@ def packed(tables: Tables) -> tuple[dict[str, Any], str | None, Callable[[int], 
 
 
 def _warn_of_repeated(table: Table, pairs: np.ndarray) -> None:
-    """Say how many rows are the same as an earlier one in every column.
+    """Warn of rows that repeat an earlier one in every column.
 
-    Rows of one edge that differ otherwise, as several transfers between two accounts, are nothing
-    unusual: all are kept as parallel edges.
+    Rows of one edge that differ elsewhere, as several transfers between two accounts, are usual.
     """
-    _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
-    several = np.flatnonzero(counts[pair] > 1)
+    several = np.flatnonzero(pd.Series(pairs).duplicated(keep=False))
     again = several[table.frame.iloc[several].duplicated().to_numpy()]
     if len(again):
         repeat = "repeats an earlier one" if len(again) == 1 else "repeat earlier ones"
@@ -128,17 +126,11 @@ def _without_empty(
 
 @dataclass(frozen=True)
 class Label:
-    """The column that says what is to be learnt of each graph.
-
-    Args:
-        table: Where it stands.
-        name: Its name.
-        row: The row of each graph, shape (g); -1 where a graph has none.
-    """
+    """The column that says what is to be learnt of each graph."""
 
     table: Table
     name: str
-    row: np.ndarray
+    row: np.ndarray  # of each graph, -1 where it has none
 
     @classmethod
     def of(cls, tables: Tables, graphs: GraphNumbers) -> Label | None:

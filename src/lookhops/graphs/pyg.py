@@ -13,7 +13,7 @@ from lookhops.graphs.choosing import by_source
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.networkx import features_of
-from lookhops.graphs.targets import columns_of_rows, pack_targets, read_target
+from lookhops.graphs.targets import columns_of_rows, is_fraction, pack_targets, read_target
 
 #: What is read of a graph.
 FIELDS = ("x", "edge_index", "edge_attr", "edge_weight", "u", "y")
@@ -74,11 +74,10 @@ def _fields(data: Sequence[Data], names: Sequence[str]) -> Features:
     places = []
     for number, one in enumerate(data):
         found = {name: one[name] for name in names if one.get(name) is not None}
-        plain = {
-            name: value.flatten().tolist() if isinstance(value, Tensor) else value
-            for name, value in found.items()
-        }
-        places.append((f"Graph {number}", plain))
+        for name, value in found.items():
+            if isinstance(value, Tensor):
+                found[name] = value.flatten().tolist()
+        places.append((f"Graph {number}", found))
     return features_of("graph", places, names)
 
 
@@ -94,9 +93,7 @@ _Collated = tuple[Tensor, Tensor, Tensor, _Rows, _Rows, _Rows, _Rows, Any]
 
 def _in_one_piece(data: Any) -> _Collated:
     """Sizes, edges, features and targets of all graphs."""
-    collated = _collated(data)
-    if collated is None:
-        collated = _collate(_listed(data))
+    collated = _collated(data) or _collate(_listed(data))
     refuse_empty(collated[0])
     return collated
 
@@ -135,9 +132,8 @@ def _collated(dataset: Any) -> _Collated | None:
     if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
         return None
     nodes, edges = slices["x"].diff(), slices["edge_index"].diff()
-    x, edge_attr = _two_axes(stored.x), _two_axes(stored.edge_attr)
-    edge_weight, u = _two_axes(stored.get("edge_weight")), _two_axes(stored.get("u"))
-    return nodes, edges, stored.edge_index.cpu(), x, edge_attr, edge_weight, u, stored.y
+    x, attr, weight, u = (_two_axes(stored.get(k)) for k in ("x", "edge_attr", "edge_weight", "u"))
+    return nodes, edges, stored.edge_index.cpu(), x, attr, weight, u, stored.y
 
 
 def _collate(data: list[Data]) -> _Collated:
@@ -230,7 +226,8 @@ def _targets(y: Any, count: int) -> dict[str, Any]:
         classes = torch.tensor([-1 if value is None else int(value) for value in cells[0]])
         return {"y": classes}
     names = ["value"] if len(cells) == 1 else [f"target {j}" for j in range(len(cells))]
-    return pack_targets([_column(*column) for column in zip(names, cells, strict=True)])
+    kinds = ["numbers" if any(map(is_fraction, column)) else "auto" for column in cells]
+    return pack_targets(list(map(read_target, names, cells, kinds)))
 
 
 def _cells(y: Any, count: int) -> list[list[Any]]:
@@ -238,12 +235,6 @@ def _cells(y: Any, count: int) -> list[list[Any]]:
     if isinstance(y, Tensor) and y.numel() == count:
         y = y.flatten()
     return columns_of_rows(None if one is None else torch.as_tensor(one).flatten() for one in y)
-
-
-def _column(name: str, values: list[Any]) -> Any:
-    """A column of floats: classes where they are whole and few, numbers otherwise."""
-    fractions = any(value is not None and value % 1 for value in values if value == value)
-    return read_target(name, values, "numbers" if fractions else "auto")
 
 
 def _refuse(wrong: Tensor, ptr: Tensor, what: str) -> None:

@@ -32,12 +32,10 @@ def numbered(columns: Sequence[pd.Series | None]) -> tuple[list[np.ndarray | Non
 
 @dataclass(frozen=True)
 class GraphNumbers:
-    """The graphs, numbered in the order of the first table that names them.
+    """Ids of graphs, in the order of the first table that names them.
 
-    Args:
-        ids: Of each graph.
-        of_node: The graph of each row of the node table, where the table says it.
-        of_edge: The graph of each row of the edge table, where the table says it.
+    With them the number of the graph of each row of the tables of nodes and of edges, where these
+    say it.
     """
 
     ids: pd.Index
@@ -56,7 +54,7 @@ class GraphNumbers:
         )
         if table is None or listed is None:
             return cls(ids, *of_rows)
-        refuse_repeated(table, listed, lambda row: f"graph {str(ids[listed[row]])!r}")
+        refuse_repeated(table, listed, lambda row: f"graph {_quoted(ids, listed[row])}")
         for source, of_row in zip(given[1:], of_rows, strict=True):
             if source is None or of_row is None:
                 continue
@@ -64,7 +62,7 @@ class GraphNumbers:
             if unknown.any():
                 row = unknown.argmax()
                 raise LookHopsError(
-                    f"{source.place(row)}: graph {str(ids[of_row[row]])!r} is in no row of "
+                    f"{source.place(row)}: graph {_quoted(ids, of_row[row])} is in no row of "
                     f"{table.origin}; add it there, or take its rows out."
                 )
         return cls(ids[: len(listed)], *of_rows)
@@ -72,20 +70,12 @@ class GraphNumbers:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of all graphs, graph after graph, and the edges between them.
+    """The nodes of all graphs, graph after graph, and the edges between them."""
 
-    Args:
-        graph: The number of each node's graph, ascending, shape (n).
-        row: Its row in the node table, shape (n); none without a table.
-        ends: The numbers of both nodes of each edge, shape (2, e).
-        id: The number of its id, shape (n).
-        ids: The ids of all tables.
-    """
-
-    graph: np.ndarray
-    row: np.ndarray | None
-    ends: np.ndarray
-    id: np.ndarray
+    graph: np.ndarray  # of each node, ascending
+    row: np.ndarray | None  # of each node in its table, if there is one
+    ends: np.ndarray  # of each edge, shape (2, e)
+    id: np.ndarray  # of each node, its place among ``ids``
     ids: pd.Index
 
     @classmethod
@@ -104,11 +94,11 @@ class Nodes:
             return _listed_nodes(tables, table, graphs, listed, ends, ids)
         assert graphs.of_edge is not None
         keys = graphs.of_edge * len(ids) + ends
-        pair, number = _different(keys.ravel(), len(graphs.ids) * len(ids))
+        number, pair = pd.factorize(keys.ravel(), sort=True)
         nodes = cls(pair // len(ids), None, number.reshape(2, -1), pair % len(ids), ids)
         if table is None or listed is None:
             return nodes
-        refuse_repeated(table, listed, lambda row: f"node {str(ids[listed[row]])!r}")
+        refuse_repeated(table, listed, lambda row: f"node {_quoted(ids, listed[row])}")
         row = pd.Index(listed).get_indexer(nodes.id)
         _refuse_unknown(tables, table, row[nodes.ends], ends, ids)
         if unused := len(listed) - len(np.unique(row)):
@@ -121,13 +111,8 @@ class Nodes:
         return replace(nodes, row=row)
 
 
-def _different(keys: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different keys below a limit, ascending, and the place of each key among them."""
-    if limit > 8 * len(keys):
-        return np.unique(keys, return_inverse=True)
-    present = np.zeros(limit, dtype=bool)  # few possible keys are quicker marked than sorted
-    present[keys] = True
-    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
+def _quoted(ids: pd.Index, number: int) -> str:
+    return repr(str(ids[number]))
 
 
 def _listed_nodes(
@@ -146,22 +131,23 @@ def _listed_nodes(
     else:
         key, wanted, hint = listed, ends, "; where nodes of several graphs share an id, "
         hint += f"{tables.edges.origin} needs a column 'graph' too"
-    refuse_repeated(
-        table,
-        key,
-        lambda row: f"node {str(ids[listed[row]])!r} of graph {str(graphs.ids[graph[row]])!r}",
-        hint,
-    )
+
+    def called(row: int) -> str:
+        return f"node {_quoted(ids, listed[row])} of graph {_quoted(graphs.ids, graph[row])}"
+
+    refuse_repeated(table, key, called, hint)
     row = pd.Index(key).get_indexer(wanted.ravel()).reshape(2, -1)
     _refuse_unknown(tables, table, row, ends, ids, graphs)
     apart = graph[row[0]] != graph[row[1]]
     if apart.any():
         edge = apart.argmax()
-        first, second = (f"{str(ids[ends[i, edge]])!r}" for i in range(2))
+        first, second = (
+            f"{_quoted(ids, ends[end, edge])} of {_quoted(graphs.ids, graph[row[end, edge]])}"
+            for end in range(2)
+        )
         raise LookHopsError(
-            f"{tables.edges.place(edge)}: an edge between two graphs, from node {first} of "
-            f"{str(graphs.ids[graph[row[0, edge]]])!r} to {second} of "
-            f"{str(graphs.ids[graph[row[1, edge]]])!r}."
+            f"{tables.edges.place(edge)}: an edge between two graphs, from node {first} to "
+            f"{second}."
         )
     order = np.argsort(graph, kind="stable")
     place = np.empty_like(order)
@@ -195,11 +181,10 @@ def _refuse_unknown(
     unknown = row < 0
     if unknown.any():
         edge = unknown.any(0).argmax()
-        node = str(ids[ends[unknown[:, edge].argmax(), edge]])
-        of_graph = ""
+        node = _quoted(ids, ends[unknown[:, edge].argmax(), edge])
         if graphs is not None and graphs.of_edge is not None:
-            of_graph = f" of graph {str(graphs.ids[graphs.of_edge[edge]])!r}"
+            node += f" of graph {_quoted(graphs.ids, graphs.of_edge[edge])}"
         raise LookHopsError(
-            f"{tables.edges.place(edge)}: node {node!r}{of_graph} is in no row of {table.origin}; "
+            f"{tables.edges.place(edge)}: node {node} is in no row of {table.origin}; "
             "add it there, or take the edge out."
         )

@@ -91,6 +91,11 @@ def as_number(cell: Any) -> float | None:
         return None
 
 
+def is_fraction(cell: Any) -> bool:
+    """Whether a cell is a number that is not whole."""
+    return isinstance(cell, float) and cell == cell and cell % 1 != 0
+
+
 def meant_as_number(cell: Any) -> float | None:
     """The digits of what people write for a number and Python does not read: 1,200.50, 25 °C."""
     text = str(cell)
@@ -302,7 +307,7 @@ def are_sound(y: Tensor | None, targets: Sequence[Target], count: int) -> bool:
 
 
 def _are_many(values: Sequence[float]) -> bool:
-    """Whether there are more different numbers than classes have."""
+    """Whether there are more different numbers than a column of classes has."""
     different = np.unique(values)
     whole = bool(np.all(different == np.round(different)))
     return len(different) > (MANY_CLASSES if whole else min(MANY_CLASSES, len(values) // 2))
