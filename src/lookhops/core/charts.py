@@ -64,22 +64,13 @@ MOST_SERIES = len(SERIES_NAMES)
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart that Plotly draws in the reader's browser.
+    """A chart that Plotly draws in the reader's browser."""
 
-    Args:
-        figure: Plotly's ``data`` and ``layout``; colours are CSS variables of the page.
-        alt: The chart in words, for who does not see it.
-        caption: What it shows, with units and sample sizes.
-        numbers: The same as a small table.
-        height: In pixels.
-        wide: Whether it takes the whole width.
-    """
-
-    figure: Mapping[str, Any]
-    alt: str
-    caption: str
-    numbers: Table
-    height: int = 300
+    figure: Mapping[str, Any]  # Plotly's ``data`` and ``layout``; colours are CSS variables
+    alt: str  # the chart in words, for who does not see it
+    caption: str  # what it shows, with units and sample sizes
+    numbers: Table  # the same as a small table
+    height: int = 300  # in pixels
     wide: bool = False
 
 
@@ -125,15 +116,7 @@ def marks(
     size: int = 11,
     error_x: Figure | None = None,
 ) -> Figure:
-    """Points of one colour and shape.
-
-    Args:
-        x, y, hover: As for :func:`series`.
-        name: In the legend.
-        colour: Its name in the palette.
-        symbol, size: Of the points.
-        error_x: Their error bars.
-    """
+    """Points of one colour, named as in the palette, and shape; see :func:`series`."""
     marker = {"color": f"var(--{colour})", "symbol": symbol, "size": size}
     bars = {"error_x": error_x} if error_x else {}
     return series("markers", x, y, hover, name=name, marker=marker, **bars)
@@ -170,21 +153,12 @@ def figure(traces: Sequence[Figure], x: Figure, y: Figure, **layout: Any) -> Fig
 
 def score_colour(share: float) -> str:
     """The colour of a score, from 0 for the lowest to 1 for the highest, as ``#rrggbb``."""
-    ends = zip(_channels(SCORE_LOW), _channels(SCORE_HIGH), strict=True)
-    return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in ends)
-
-
-def _channels(colour: str) -> list[int]:
-    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+    low, high = (np.array([*bytes.fromhex(one[1:])]) for one in (SCORE_LOW, SCORE_HIGH))
+    return "#" + bytes(np.rint(low + (high - low) * share).astype(np.uint8)).hex()
 
 
 def templates_of(package: str, **options: Any) -> Environment:
-    """The templates of a package; a name that a template does not know is an error.
-
-    Args:
-        package: The package, whose folder ``templates`` holds them.
-        options: Jinja's own.
-    """
+    """The templates in a package's folder ``templates``; a name without a value is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     loader = PackageLoader(package)

@@ -43,23 +43,14 @@ SPLITS = {
 
 
 class Option(NamedTuple):
-    """A field of a configuration, as users meet it.
-
-    Args:
-        name: Of the field.
-        type: Of its values.
-        default: Its value where the user gives none.
-        help: Its text in the ``Args:`` of the dataclass.
-        flag: Its name on the command line, such as ``--lr``.
-        least: The lowest number that it may be, if there is one.
-    """
+    """A field of a configuration, as users meet it."""
 
     name: str
     type: Any
     default: Any
-    help: str
-    flag: str
-    least: float | None
+    help: str  # its text in the ``Args:`` of the dataclass
+    flag: str  # on the command line, such as ``--lr``
+    least: float | None  # the lowest number that it may be
 
 
 def option(

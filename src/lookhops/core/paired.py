@@ -18,24 +18,15 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its interval and the test that it is zero.
-
-    Args:
-        mean: The estimate.
-        low, high: The ends of its 95% interval, the mean itself where values are all the same.
-        p: Two-sided p-value of "it is zero".
-        n: How many values it is the mean of.
-        variance: Of the estimate: the square of its standard error.
-        freedom: Degrees of freedom.
-    """
+    """A mean with its 95% interval and the test that it is zero."""
 
     mean: float
-    low: float
+    low: float  # as the mean where values are all the same
     high: float
-    p: float
-    n: int
-    variance: float
-    freedom: float
+    p: float  # two-sided
+    n: int  # how many values it is the mean of
+    variance: float  # of the mean: the square of its standard error
+    freedom: float  # degrees of freedom
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -68,14 +68,7 @@ def new_picture(width: float, height: float, head: str = "") -> Figure:
 def picture(
     figures: Mapping[str, Mapping[str, Any]], head: str = "", note: str = "", height: float = 2.6
 ) -> Figure:
-    """A panel for each figure, three in a row.
-
-    Args:
-        figures: As :func:`~lookhops.core.charts.figure` makes them, by the title of the panel.
-        head: Written above all panels.
-        note: Written below them.
-        height: Of a panel, in inches.
-    """
+    """A panel for each figure by its title, three in a row, with a head above and a note below."""
     columns = min(3, len(figures))
     lines = -(-len(figures) // columns)
     with drawing():
@@ -114,7 +107,6 @@ def save_both(made: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def _draw(ax: Axes, traces: Sequence[Mapping[str, Any]], layout: Mapping[str, Any]) -> None:
-    """One figure in its panel."""
     for trace in traces:
         label = _text(trace["name"]) if trace.get("showlegend", True) and "name" in trace else None
         (_bars if trace["type"] == "bar" else _points)(ax, trace, label)
@@ -173,7 +165,6 @@ def _errors(trace: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _axis(ax: Axes, side: str, axis: Mapping[str, Any]) -> None:
-    """One axis: its title, scale, range and ticks."""
     from matplotlib.ticker import EngFormatter, MultipleLocator, NullFormatter
 
     known = {"x": ax.xaxis, "y": ax.yaxis}[side]

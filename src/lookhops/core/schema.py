@@ -46,11 +46,7 @@ PLAIN: Mapping[Any, tuple[str, tuple[type, ...]]] = {
 
 
 class AtLeast:
-    """An object that has some entries at least; it is read as it is.
-
-    Args:
-        entries: The type of each; a name that ends in ``?`` may be missing.
-    """
+    """An object that has these entries at least, those with ``?`` perhaps; it is read as it is."""
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
         self.entries = {name.removesuffix("?"): kind for name, kind in entries.items()}
@@ -62,14 +58,11 @@ class UnknownEntry(LookHopsError):
 
 
 def read(kind: type[T] | AtLeast, value: Any, path: str = "") -> T:
-    """A value as this type, or a sentence that says where it is not.
+    """What ``json.loads`` gave as this type, or a sentence that says where it is not.
 
-    Args:
-        kind: A dataclass (no other entries are allowed; those with defaults may be missing),
-            :class:`AtLeast`, ``Mapping[str, T]``, ``Sequence[T]``, ``tuple[...]``, ``T | None``, a
-            number with a :class:`Range`, a plain type or ``Any``.
-        value: What ``json.loads`` gave.
-        path: Where it stands, for the sentence: ``runs[3].metrics``.
+    The type is a dataclass (no other entries are allowed; those with defaults may be missing),
+    :class:`AtLeast`, ``Mapping[str, T]``, ``Sequence[T]``, ``tuple[...]``, ``T | None``, a number
+    with a :class:`Range`, a plain type or ``Any``; the path is such as ``runs[3].metrics``.
     """
     found: T = _read(kind, value, path)
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.core.files import write_text
-from lookhops.core.words import MINUS, NONE, visible
+from lookhops.core.words import MINUS, NONE, QUICK_MARK, visible
 
 #: How what spreadsheets would take for a formula begins, or does after apostrophes.
 _BEGINS = "'=+-@\t\r"
@@ -23,25 +23,15 @@ Cell = str | Sequence[str]
 
 @dataclass(frozen=True)
 class Table:
-    """A table that can be written in several languages; its first column names the rows.
-
-    Args:
-        head: Names of the columns.
-        rows: The cells; in Markdown and LaTeX text between ``**`` is bold.
-        note: Below it: what it shows, with units and sample sizes.
-        name: Its name, for files.
-        title: Above it.
-        records: The same numbers one by one, for CSV.
-        best: Number of the row to stand out, if any.
-    """
+    """A table that can be written in several languages; its first column names the rows."""
 
     head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    note: str = ""
-    name: str = ""
+    rows: Sequence[Sequence[Cell]]  # in Markdown and LaTeX text between ``**`` is bold
+    note: str = ""  # below it: what it shows, with units and sample sizes
+    name: str = ""  # of its files
     title: str = ""
-    records: Sequence[Mapping[str, Any]] = ()
-    best: int | None = None
+    records: Sequence[Mapping[str, Any]] = ()  # the same numbers one by one, for CSV
+    best: int | None = None  # number of the row to stand out
 
     def markdown(self) -> str:
         """As a Markdown table; the lines of a cell below each other."""
@@ -65,13 +55,14 @@ class Table:
 
     def latex(self) -> str:
         """As a LaTeX tabular; a row of text for each line of its cells."""
-        needed = "% needs \\usepackage{booktabs,amssymb}"
         lines = [
             f"% {' '.join(visible(self.title).split())}",
-            needed,
+            r"% needs \usepackage{booktabs,amssymb}",
             rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}",
+            r"\toprule",
+            " & ".join(map(_latex, self.head)) + r" \\",
+            r"\midrule",
         ]
-        lines += [r"\toprule", " & ".join(map(_latex, self.head)) + r" \\", r"\midrule"]
         for row in self.rows:
             for texts in zip_longest(*map(lines_of, row), fillvalue=""):
                 lines.append(" & ".join(map(_latex, texts)) + r" \\")
@@ -79,7 +70,7 @@ class Table:
 
     def write(self, folder: Path, quick: bool = False) -> list[Path]:
         """Write it as Markdown, LaTeX and CSV; the files."""
-        title = f"{self.title} (quick version)" if quick else self.title
+        title = f"{self.title}{QUICK_MARK}" if quick else self.title
         note = f"\n{self.note}\n" if self.note else ""
         mark = "% quick version: says nothing about the models\n" if quick else ""
         records = [{**record, "quick": True} for record in self.records] if quick else self.records
@@ -88,11 +79,10 @@ class Table:
             ".tex": mark + self.latex(),
             ".csv": to_csv(records),
         }
-        paths = []
-        for suffix, text in texts.items():
-            paths.append(folder / f"{self.name}{suffix}")
-            write_text(paths[-1], text)
-        return paths
+        paths = {folder / f"{self.name}{suffix}": text for suffix, text in texts.items()}
+        for path, text in paths.items():
+            write_text(path, text)
+        return [*paths]
 
 
 def lines_of(cell: Cell) -> Sequence[str]:
@@ -103,14 +93,7 @@ def lines_of(cell: Cell) -> Sequence[str]:
 def csv_text(
     head: Sequence[str], rows: Iterable[Sequence[Any]], *, for_spreadsheets: bool = True
 ) -> str:
-    """Rows as CSV, below the names of their columns.
-
-    Args:
-        head: The names.
-        rows: The cells of each row.
-        for_spreadsheets: Put an apostrophe before text that they would take for a formula
-            (:func:`without_formula`); otherwise cells are written as they are.
-    """
+    """Rows as CSV below the names of columns, texts :func:`without_formula` or as they are."""
     text = io.StringIO()
     written = ([without_formula(cell) for cell in row] for row in (head, *rows))
     writer = csv.writer(text, lineterminator="\n")

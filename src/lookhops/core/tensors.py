@@ -20,26 +20,15 @@ ABOVE_ZERO = 1e-100
 
 @dataclass(frozen=True)
 class Expected:
-    """What a tensor must be.
+    """What a tensor must be; both bounds of its numbers are included."""
 
-    Args:
-        shape: Its sizes; a text names one that is the same wherever it is named.
-        dtype: Its type, as PyTorch calls it; ``float`` means any type of numbers with a point.
-        low, high: Bounds of its numbers, both included; as ``high``, the name of a size means the
-            last of so many. NaN is never allowed but for ``blank``.
-        blank: Whether numbers may be blank, NaN.
-        rising: Whether each number is at least the one before.
-        into: Of offsets: the tensor in which each part begins here, and the last ends. The size of
-            offsets is the number of parts.
-    """
-
-    shape: tuple[int | str, ...] = ()
-    dtype: str = "float64"
+    shape: tuple[int | str, ...] = ()  # a text names a size that is the same wherever it is named
+    dtype: str = "float64"  # as PyTorch calls it; ``float`` means any type of floats
     low: float = -LARGEST
-    high: float | str = LARGEST
-    blank: bool = False
-    rising: bool = False
-    into: str = ""
+    high: float | str = LARGEST  # the name of a size means the last of so many
+    blank: bool = False  # whether numbers may be NaN
+    rising: bool = False  # whether each number is at least the one before
+    into: str = ""  # of offsets: the tensor that they divide into as many parts as their size says
 
 
 def numbers(*shape: int | str, low: float = -LARGEST, high: float = LARGEST) -> Expected:
@@ -92,13 +81,7 @@ def check_tensors(
     table: Mapping[str, Expected],
     sizes: Mapping[str, int] | None = None,
 ) -> None:
-    """Refuse tensors that are not those of a table, one for each name.
-
-    Args:
-        found: The tensors.
-        table: What each must be; sizes are named before they bound what follows.
-        sizes: Named sizes that are known before.
-    """
+    """Refuse tensors that are not those of a table, given the sizes that are known before."""
     for what, names in (
         ("lacks", [name for name in table if name not in found]),
         ("also has", [name for name in found if name not in table]),

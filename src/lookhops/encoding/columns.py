@@ -22,17 +22,10 @@ NOT_SEEN = "not seen"
 
 @dataclass(frozen=True)
 class Columns(Names):
-    """The features of nodes or of edges: which there are, and what their labels can be.
+    """The features of nodes or of edges: which there are, and what their labels can be."""
 
-    Args:
-        blanks: The numbers that are blank (NaN) somewhere: each has a column more, which says
-            where.
-        weight: The number of edges that is their weight: it multiplies them, and is no feature.
-            A weight is never blank.
-    """
-
-    blanks: tuple[str, ...] = ()
-    weight: str | None = None
+    blanks: tuple[str, ...] = ()  # numbers that are NaN somewhere: a column more says where
+    weight: str | None = None  # the number that multiplies edges: it is no feature, and never blank
 
     def __post_init__(self) -> None:
         """Refuse columns that do not belong together, as a file may have them."""
@@ -110,18 +103,15 @@ class Columns(Names):
         dtype: torch.dtype = torch.float32,
         scale: Scale | None = None,
     ) -> Tensor:
-        """Numbers but the weight, which of them are blank, then one-hot labels.
+        """Numbers but the weight, which of them are blank, then one-hot labels, shape (m, columns).
+
+        Nothing waits for the device. A label that was not seen is zeros.
 
         Args:
             features: Features in these columns.
             index: Numbers of the rows, shape (m); none means all.
             dtype: Type of the result.
-            scale: The scale of the numbers; of several members, the rows stand member after
-                member. By default numbers stay as they are.
-
-        Returns:
-            Shape (m, columns), on the features' device and without waiting for it. A label that
-            was not seen is zeros.
+            scale: Of the numbers; of several members, their rows stand one after another.
         """
         numbers, labels, sizes = features.numbers, features.labels, features.label_sizes
         if index is not None:
@@ -173,18 +163,12 @@ NO_VALUE, SEVERAL = "no value", "several at once"
 
 @dataclass
 class Found:
-    """Features in the columns of a model.
+    """Features in the columns of a model, and what differs from them."""
 
-    Args:
-        features: The features; empty where columns are missing.
-        missing: Columns that the graphs lack.
-        extra: Columns that the model does not know.
-        not_seen: For each label how many rows have which unknown value.
-    """
-
-    features: Features = field(default_factory=Features)
+    features: Features = field(default_factory=Features)  # empty where columns are missing
     missing: list[str] = field(default_factory=list)
-    extra: list[str] = field(default_factory=list)
+    extra: list[str] = field(default_factory=list)  # columns that the model does not know
+    #: For each label how many rows have which unknown value.
     not_seen: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def missing_in_words(self, owner: str) -> list[str]:
@@ -281,8 +265,7 @@ def _renumbered(label: Column, known: Sequence[str]) -> tuple[Tensor, dict[str, 
 def by_position(columns: Columns, features: Features, where: str, trained_on: str) -> Found:
     """Features without names, one column after another.
 
-    There must be as many columns, or none that the model reads. Where the model has labels and the
-    graphs have numbers, these are read by :func:`one_hot_codes`.
+    There must be as many columns, or none that the model reads.
     """
     given = Columns.of(features)
     if given.without_not_seen.are_those_of(columns):  # read before

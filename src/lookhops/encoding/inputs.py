@@ -28,26 +28,18 @@ LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
 
 @dataclass
 class Packer:
-    """Turns what an estimator is given into ``Graphs``, at ``predict`` as it did at ``fit``.
+    """Turns what an estimator is given into ``Graphs``, at ``predict`` as it did at ``fit``."""
 
-    Args:
-        kind: What ``fit`` was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
-        carried: Names of what graphs of PyG and NetworkX carry themselves and is a feature.
-        has_features: Whether features of whole graphs were named or given.
-    """
-
-    kind: str
-    carried: tuple[str, ...] = ()
-    has_features: bool = False
+    kind: str  # what ``fit`` was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``
+    carried: tuple[str, ...] = ()  # features that graphs of PyG and NetworkX carry themselves
+    has_features: bool = False  # whether features of whole graphs were named or given
 
     @classmethod
     def fit(cls, given: Any, features: Any = None) -> tuple[Packer, Graphs]:
         """The packer of what ``fit`` is given, and the packed graphs with their features.
 
-        Args:
-            given: Graphs, or a frame with a column of them and features in the others.
-            features: More features of whole graphs: a frame or a mapping of columns, a row a graph;
-                or names of what the graphs carry themselves.
+        More features of whole graphs are a frame or a mapping of columns, a row a graph, or the
+        names of what the graphs carry themselves.
         """
         items, columns = _apart(given)
         kind, names = _kind_of(items), None

@@ -25,18 +25,11 @@ FEWEST = 20
 
 @dataclass(frozen=True, eq=False)
 class PreparedGraphs:
-    """Graphs, and what is computed of them before anything is fitted: once for all members.
-
-    Args:
-        graphs: The graphs.
-        hops: How far exact neighbourhoods go, or none where they are not wanted.
-        totals: Their :func:`~lookhops.neighbourhoods.graph_totals`, then the columns of features of
-            whole graphs, shape (g, q), or none.
-    """
+    """Graphs, and what is computed of them before anything is fitted: once for all members."""
 
     graphs: Graphs
-    hops: int | None = None
-    totals: Tensor | None = None
+    hops: int | None = None  # of exact neighbourhoods, if they are wanted
+    totals: Tensor | None = None  # of graphs, then the columns of their features, shape (g, q)
 
     @classmethod
     def of(cls, graphs: Graphs, architecture: Architecture, encoding: Encoding) -> PreparedGraphs:
@@ -73,15 +66,10 @@ class PreparedGraphs:
 
 @dataclass(frozen=True, eq=False)
 class GraphColumns:
-    """What a model reads of each graph.
+    """What a model reads of each graph."""
 
-    Args:
-        rows: The known neighbourhoods of each graph, or none.
-        totals: Standardised totals, float32, shape (g, q), or none.
-    """
-
-    rows: SparseRows | None
-    totals: Tensor | None
+    rows: SparseRows | None  # its known neighbourhoods
+    totals: Tensor | None  # standardised, float32, shape (g, q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,20 +79,13 @@ class Preprocessing:
     A total :math:`t` is encoded as :math:`(t - m) / s` with mean and standard deviation of the
     training part, cut off at :math:`\pm 4`; one that hardly ever varies there is zero, and so is
     one that is blank, as the mean of a number that all nodes lack.
-
-    Args:
-        scales: The scales of the numbers of nodes and of edges.
-        bins: What tells numbers apart in neighbourhoods, or none where they are left out.
-        vocabulary: The neighbourhoods in at least two training graphs, or none.
-        mean: The :math:`m`, float64, shape (q), or none.
-        factor: The :math:`1/s`, zero for totals that are left out, float64, shape (q), or none.
     """
 
     scales: Scales = field(default_factory=Scales)
-    bins: Bins | None = None
-    vocabulary: Vocabulary | None = None
-    mean: Tensor | None = None
-    factor: Tensor | None = None
+    bins: Bins | None = None  # tell numbers apart in neighbourhoods
+    vocabulary: Vocabulary | None = None  # the neighbourhoods in at least two training graphs
+    mean: Tensor | None = None  # the m, float64, shape (q)
+    factor: Tensor | None = None  # the 1 / s, zero for totals that are left out
 
     @classmethod
     def fit(

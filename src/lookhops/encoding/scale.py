@@ -32,33 +32,20 @@ class Scale:
 
     A column that is constant in the training part is left as it is. A blank (NaN) becomes the
     mean of the scaled training part.
-
-    Args:
-        shift: The :math:`m` of each column, float64, shape (a) or, of several members,
-            (members, 1, a).
-        factor: The :math:`1 / s`, of the same shape.
-        fill: What a blank becomes, of the same shape.
-        bent: Whether the quantiles count, and not shift and factor; of the same shape.
-        knots: Quantiles of each column, sorted, shape ([members,] a, knots); no knots where they
-            count for no column.
-        scores: What a number at each knot becomes, of the same shape.
     """
 
-    shift: Tensor
-    factor: Tensor
-    fill: Tensor
-    bent: Tensor
-    knots: Tensor
-    scores: Tensor
+    # Of each column, float64, shape (a) or, of several members, (members, 1, a):
+    shift: Tensor  # the m
+    factor: Tensor  # the 1 / s
+    fill: Tensor  # what a blank becomes
+    bent: Tensor  # whether the quantiles count, and not shift and factor
+    # Shape ([members,] a, knots), without knots where they count for no column:
+    knots: Tensor  # quantiles, sorted
+    scores: Tensor  # what a number at each knot becomes
 
     @classmethod
     def fit(cls, kind: str, values: Tensor) -> Scale:
-        """Fit a scale on the columns' values in a training part.
-
-        Args:
-            kind: ``none``, ``standard`` or ``quantiles``.
-            values: Shape (n, a).
-        """
+        """Fit ``none``, ``standard`` or ``quantiles`` on the values of a training part, (n, a)."""
         seen = values.detach().cpu().double()  # here, so that it is the same for every device
         columns = [column[~column.isnan()] for column in seen.unbind(1)]
         fitted = [_fit_column(kind, column) for column in columns]
@@ -161,10 +148,7 @@ def _fit_column(kind: str, values: Tensor) -> tuple[float, float, bool]:
 
 
 def _quantiles(values: Tensor) -> Tensor:
-    """Quantiles of a column without blanks, and their scores; equal ones have the mean of theirs.
-
-    Shape (2, knots).
-    """
+    """Quantiles of a column without blanks, and their scores, of equal ones the mean."""
     if not values.numel():
         return values.new_zeros(2, KNOTS)
     number = torch.arange(KNOTS, dtype=torch.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -84,10 +85,7 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
 
 
 def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
-    """The graphs from ``first`` to before ``after``, with their columns and ids.
-
-    Nothing is copied but offsets and sources: of a mapped file no more is read.
-    """
+    """The graphs from ``first`` to before ``after``; only offsets and sources are copied."""
     node, end = graphs.node_ptr[[first, after]].tolist()
     edge, last = graphs.row_ptr[[node, end]].tolist()
     nodes, edges, chosen = slice(node, end), slice(edge, last), slice(first, after)
@@ -95,9 +93,9 @@ def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
         node_ptr=graphs.node_ptr[first : after + 1] - node,
         row_ptr=graphs.row_ptr[node : end + 1] - edge,
         source=graphs.source[edges] - node,
-        nodes=graphs.nodes.map(lambda tensor: tensor[nodes]),
-        edges=graphs.edges.map(lambda tensor: tensor[edges]),
-        whole=graphs.whole.map(lambda tensor: tensor[chosen]),
+        nodes=graphs.nodes.map(itemgetter(nodes)),
+        edges=graphs.edges.map(itemgetter(edges)),
+        whole=graphs.whole.map(itemgetter(chosen)),
         y=None if graphs.y is None else graphs.y[chosen],
         columns={key: column[chosen] for key, column in graphs.columns.items()},
         node_ids=None if graphs.node_ids is None else graphs.node_ids.cut(node, end),
@@ -129,19 +127,18 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     besides (``columns``) is left out; targets and ids of nodes too, unless every set has them.
     """
     first = parts[0]
-    for part in parts:
-        for owner, features_of_part in part.features.items():
-            if features_of_part.names != first.features[owner].names:
+    features: dict[str, Any] = {}
+    for owner in OWNERS:
+        for part in parts:
+            if part.features[owner].names != first.features[owner].names:
                 raise LookHopsError(
                     f"{part.name} and {first.name} differ in their features ({owner}): they do "
                     "not make one set."
                 )
+        features[owner] = join_features([part.features[owner] for part in parts])
     same = all(part.targets == first.targets and part.y is not None for part in parts)
     ids = [part.node_ids for part in parts if part.node_ids is not None]
     start = to_offsets(torch.tensor([part.num_nodes for part in parts])).tolist()
-    features: dict[str, Any] = {
-        owner: join_features([part.features[owner] for part in parts]) for owner in OWNERS
-    }
     joined = replace(
         first,
         node_ptr=to_offsets(torch.cat([part.node_ptr.diff() for part in parts])),
@@ -163,13 +160,7 @@ T = TypeVar("T")
 
 
 class Skipped(NamedTuple):
-    """A row of a source that gave no graph.
-
-    Args:
-        row: Its number among the source's rows, from 0; the graphs are the other rows, in order.
-        id: What the row is called.
-        reason: Why there is no graph.
-    """
+    """A row of a source, counted from 0, that gave no graph, and why."""
 
     row: int
     id: str

@@ -82,16 +82,13 @@ def only_features(graphs: Graphs, names: str) -> Graphs:
 
 
 def _could_be_feature(column: np.ndarray) -> bool:
-    """Whether a column varies, and holds neither dates nor another text for most graphs.
-
-    Of numbers with a few texts among them it does: to read them says which texts these are.
-    """
+    """Whether a column varies, and holds neither dates nor another text for most graphs."""
     cells = [cell for cell in column.tolist() if not is_blank(cell)]
     different = set(map(str, cells))
     if len(different) < 2 or column.dtype.kind in "biuf":
         return len(different) > 1
     if sum(as_number(cell) is not None for cell in cells) >= MOSTLY * len(cells):
-        return True
+        return True  # reading it refuses the few texts by name
     return len(different) <= max(len(cells) // 2, 2) and not are_dates(different)
 
 
@@ -134,12 +131,11 @@ def _frame(graphs: Graphs, names: Sequence[str]) -> Any:
     """Columns as a frame; a blank text is none."""
     import pandas as pd
 
-    def cells(column: np.ndarray) -> Any:
-        if column.dtype.kind in "biuf":
-            return column
-        return pd.Series([None if is_blank(cell) else cell for cell in column.tolist()])
-
-    return pd.DataFrame({name: cells(graphs.columns[name]) for name in names})
+    found: dict[str, Any] = {name: graphs.columns[name] for name in names}
+    for name, column in found.items():
+        if column.dtype.kind not in "biuf":
+            found[name] = pd.Series([None if is_blank(one) else one for one in column.tolist()])
+    return pd.DataFrame(found)
 
 
 # -------------------------------------------------------------------- features that are wanted

@@ -30,13 +30,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Names:
-    """What columns of features are called.
-
-    Args:
-        numbers: Names of the numbers.
-        labels: Names of the labels.
-        values: For each label what its numbers stand for: number i is the i-th.
-    """
+    """What columns of features are called, and for each label what number i stands for."""
 
     numbers: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -86,8 +80,8 @@ class Names:
 
     def are_those_of(self, other: Names) -> bool:
         """Whether numbers, labels and values are called as others are."""
-        mine, theirs = ((one.numbers, one.labels, one.values) for one in (self, other))
-        return mine == theirs
+        theirs = other.numbers, other.labels, other.values
+        return (self.numbers, self.labels, self.values) == theirs
 
     def with_values_of(self, other: Names) -> Names:
         """The same, with the values that labels have in others after their own."""
@@ -259,13 +253,14 @@ class Features:
 
     def are_sound(self, rows: int) -> bool:
         """Whether the tensors are so many rows of finite floats and of labels that have values."""
-        for name, tensor in self.tensors.items():
-            if tensor.dim() != 2 or len(tensor) != rows:
-                return False
-            if tensor.is_floating_point() != (name == "numbers"):
-                return False
         self.check_labels()
-        return self.numbers is None or not bool(self.numbers.float().isinf().any())
+        return all(
+            tensor.dim() == 2
+            and len(tensor) == rows
+            and tensor.is_floating_point() == (name == "numbers")
+            and not bool(tensor.float().isinf().any())
+            for name, tensor in self.tensors.items()
+        )
 
 
 def join_features(parts: Sequence[Features]) -> Features:

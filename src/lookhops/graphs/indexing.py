@@ -163,22 +163,15 @@ def refuse_empty(nodes_per_graph: Tensor) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Texts:
-    """Texts that follow each other as UTF-8, in main memory or mapped from a file.
+    """Texts that follow each other as UTF-8, in main memory or mapped from a file."""
 
-    Args:
-        data: The bytes of all texts, uint8.
-        ptr: Where each text begins, and where the last ends, int64, one more than there are texts.
-    """
-
-    data: np.ndarray
-    ptr: np.ndarray
+    data: np.ndarray  # the bytes of all texts, uint8
+    ptr: np.ndarray  # where each text begins, and where the last ends, int64
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Texts:
         """Pack texts; zero bytes in them are left out."""
-        closed = "\0".join([*texts, ""])
-        if closed.count("\0") != len(texts):
-            closed = "\0".join([*(text.replace("\0", "") for text in texts), ""])
+        closed = "\0".join([*(text.replace("\0", "") for text in texts), ""])
         data = np.frombuffer(closed.encode(errors="replace"), np.uint8)
         ends = np.flatnonzero(data == 0)
         return cls(data[data != 0], np.concatenate(([0], ends - np.arange(len(ends)))))

@@ -69,14 +69,16 @@ def edges_of(
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
     refuse_empty(ends["nodes_per_graph"])
-    names = Texts.of([str(node) for graph in graphs for node in graph])
     graph_data = [(f"Graph {number}", graph.graph) for number, graph in enumerate(graphs)]
-    features = {
+    return {
+        **ends,
         "nodes": features_of("node", node_data, node_features),
         "edges": features_of("edge", edge_data, edge_features),
         "whole": features_of("graph", graph_data, graph_features),
+        "node_ids": Texts.of([str(node) for graph in graphs for node in graph]),
+        **asked,
+        **fields,
     }
-    return {**ends, **features, **asked, "node_ids": names, **fields}
 
 
 def _listed(graphs: Any) -> list[nx.Graph]:

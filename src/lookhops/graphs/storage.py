@@ -43,13 +43,12 @@ def save(graphs: Graphs, path: Path | str) -> None:
     """Write the tensors and columns as safetensors, all else as JSON in its header."""
     tensors = {key: tensor.cpu().contiguous() for key, tensor in graphs.tensors.items()}
     texts = [key for key, column in graphs.columns.items() if column.dtype.kind not in "biuf"]
-    for key, column in graphs.columns.items():
-        values = _from_texts(column) if key in texts else column
-        writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
-        tensors[f"column.{key}"] = torch.from_numpy(writable)
+    arrays = {f"column.{key}": column for key, column in graphs.columns.items()}
+    arrays |= {f"column.{key}": _from_texts(graphs.columns[key]) for key in texts}
     if graphs.node_ids is not None:
-        for key, array in zip(_IDS, (graphs.node_ids.data, graphs.node_ids.ptr), strict=True):
-            tensors[key] = torch.from_numpy(np.require(array, requirements=["C", "W"]))
+        arrays |= zip(_IDS, (graphs.node_ids.data, graphs.node_ids.ptr), strict=True)
+    for key, array in arrays.items():  # writable, as PyTorch warns of others
+        tensors[key] = torch.from_numpy(np.require(array, requirements=["C", "W"]))
     header = {
         "name": graphs.name,
         "featuriser": graphs.featuriser,
@@ -152,7 +151,6 @@ class _Header:
 
 
 def _take_columns(tensors: dict[str, Tensor], header: _Header) -> dict[str, np.ndarray]:
-    """The columns, taken out of the tensors."""
     found = {}
     for key in header.columns:
         values = tensors.pop(f"column.{key}", None)

@@ -58,15 +58,9 @@ NEEDED = (
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table and how to speak of it.
+    """A table, and for messages where it is from and what its rows are called: ``line 12``."""
 
-    Args:
-        origin: The file, or what the table holds, for messages; empty where ``where`` says it.
-        frame: The columns.
-        where: What to call the row with a number from 0: ``line 12``.
-    """
-
-    origin: str
+    origin: str  # a file, or what the table holds; empty where ``where`` says it
     frame: pd.DataFrame
     where: Callable[[int], str] = "row {} (from 0)".format
 
@@ -111,14 +105,7 @@ def holds_decimals(column: pd.Series) -> bool:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of one set of graphs.
-
-    Args:
-        edges: A row an edge: both ends, and its features.
-        nodes: A row a node: its id, and its features.
-        graphs: A row a graph: its id, what is to be learnt of it, and whatever else is known.
-        reading: What the columns are, where they have no usual names; and how they are read.
-    """
+    """The tables of one set of graphs; see :meth:`lookhops.graphs.Graphs.from_tables`."""
 
     edges: Table
     nodes: Table | None = None
@@ -226,10 +213,7 @@ def _from_arrow(given: Any, what: str) -> pd.DataFrame:
 def read_features(
     table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
 ) -> tuple[Features, dict[str, str]]:
-    """Columns as features, of all rows or of those named in their order.
-
-    Columns that cannot be features are returned with the reason of each.
-    """
+    """Columns as features, of all rows or of these; and why the others can be none, by name."""
     found: list[Column] = []
     left_out: dict[str, str] = {}
     columns = list(columns)
@@ -285,7 +269,7 @@ def _numbers(table: Table, name: str) -> np.ndarray:
 
 
 class _NoCategories(Exception):
-    """Why a column can be neither numbers nor categories."""
+    """Why a column is no feature."""
 
 
 def _categories(table: Table, name: str, chosen: bool) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -342,5 +326,4 @@ def _check_texts(table: Table, name: str, codes: np.ndarray, texts: list[str]) -
 
 
 def _tensor(column: np.ndarray, rows: np.ndarray | None, dtype: type[np.generic]) -> torch.Tensor:
-    """A column in the order of the rows."""
     return torch.from_numpy((column if rows is None else column[rows]).astype(dtype))
