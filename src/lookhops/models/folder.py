@@ -15,6 +15,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from lookhops.core.arrays import resolving
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import (
     changing,
@@ -231,9 +232,10 @@ def predictions_csv(
         if "test" not in run.predictions:  # its training was stopped before its time
             continue
         answers = task.answers(run.predictions["test"], calibrations[run.seed])
+        written = [resolving(column) for column in answers.numpy().T]
         for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
             known = (run.seed, number, ids[number], nodes[number], *task.labels(target[number]))
-            rows.append((*known, *(f"{value:.6g}" for value in row)))
+            rows.append((*known, *(form % value for form, value in zip(written, row, strict=True))))
     return csv_text(("seed", "graph", "id", "nodes", *task.columns), rows)
 
 

@@ -91,7 +91,7 @@ class Neighbours:
                 if self.are_classes[number]:
                     found[key] = np.where(values == values, values, ""), ""
                 else:
-                    found[key] = values, "%.6g"
+                    found[key] = values, "%.15g"
             found[f"{name}_similarity"] = self.similarity[:, rank], "%.3f"
         return found
 
@@ -106,7 +106,7 @@ class Neighbours:
         for rank in others[:most]:
             values = dict(zip(self.names, self.values[graph, rank], strict=True))
             texts = {
-                target: value if isinstance(value, str) else f"{value:.6g}".replace("-", MINUS)
+                target: value if isinstance(value, str) else f"{value:.15g}".replace("-", MINUS)
                 for target, value in values.items()
                 if value == value
             }

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from lookhops.core.arrays import Array
+from lookhops.core.arrays import Array, resolving
 from lookhops.core.charts import Chart
 from lookhops.core.words import percent
 from lookhops.tasks.charts import confusion_chart, number_charts, ranking_curves, three_digits
@@ -207,10 +207,11 @@ class NumberAnswers(Answers):
 
     def columns(self, coverage: float) -> dict[str, Column]:
         """The number, its interval, and the spread of the networks."""
-        found: dict[str, Column] = {"predicted": (self.values, "%.6g")}
+        written = resolving(self.values, self.intervals)
+        found: dict[str, Column] = {"predicted": (self.values, written)}
         if self.intervals is not None:
             for name, ends in zip(("low", "high"), self.intervals.T, strict=True):
-                found[f"{name}_{100 * coverage:g}"] = ends, "%.6g"
+                found[f"{name}_{100 * coverage:g}"] = ends, written
         if self.models > 1:
             found["spread"] = self.spread, "%.4g"
         return found

@@ -238,7 +238,7 @@ class OneNumber(TargetTask):
         return (self.name, f"predicted {self.name}")
 
     def label(self, target: Any) -> str:
-        return f"{float(target):.6g}" if target == target else ""
+        return f"{float(target):.15g}" if target == target else ""
 
     def parse(self, cells: Sequence[str]) -> Array:
         return np.array([float(cell) if cell else np.nan for cell in cells])
