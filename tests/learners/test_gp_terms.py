@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lookhops.graphs.targets import targets_of
 from lookhops.learners import gp_terms
 from lookhops.learners.gp import FittedProcess, GaussianProcess
-from lookhops.learners.learner import Terms
+from lookhops.learners.gp_terms import Terms
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of

@@ -11,7 +11,7 @@ from lookhops import Graphs, LookHopsRegressor
 from lookhops.core.options import RECOMMENDED
 from lookhops.learners import recommend
 from lookhops.learners.gp import FittedProcess
-from lookhops.learners.recommended import MOST_ALONE, PAIRS, PLAIN
+from lookhops.learners.registry import MOST_ALONE, PAIRS, PLAIN
 from lookhops.runs.compare import compare
 from lookhops.sources.loading import load
 from lookhops.tasks import task_of

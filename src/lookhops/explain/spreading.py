@@ -14,7 +14,7 @@ from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.explain.question import Part, PartShares, Question
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds
-from lookhops.learners.learner import Terms
+from lookhops.learners.gp_terms import Terms
 from lookhops.neighbourhoods import identities
 from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn.whole import Fingerprint

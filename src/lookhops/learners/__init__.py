@@ -6,8 +6,15 @@ A learner is a file of this package that follows :mod:`~lookhops.learners.learne
 
 from lookhops.learners.learner import Fitted, Learner, fitted_of
 from lookhops.learners.network import FittedNetwork, Network
-from lookhops.learners.recommended import Recommendation, recommend
-from lookhops.learners.registry import LEARNERS, Model, learner_from_dict, learner_of, parse_model
+from lookhops.learners.registry import (
+    LEARNERS,
+    Model,
+    Recommendation,
+    learner_from_dict,
+    learner_of,
+    parse_model,
+    recommend,
+)
 
 __all__ = [
     "LEARNERS",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, cast
 
 import torch
@@ -12,13 +12,12 @@ from torch.nn.functional import nll_loss
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol
-from lookhops.core.schema import read
 from lookhops.core.tensors import check_tensors, numbers
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.gp import FittedProcess, GaussianProcess
-from lookhops.learners.learner import Fitted, mean_variance, types_of, with_prefix
+from lookhops.learners.learner import Fitted, mean_variance, with_prefix
 from lookhops.learners.network import FittedNetwork, Network, NetworkLearner
 from lookhops.learners.scorers import LEAST, side_by_side
 from lookhops.sources.splits import SplitPlan
@@ -106,6 +105,10 @@ class Blend(NetworkLearner):
 
     name: ClassVar[str] = "blend"
     fitted: ClassVar[type[Fitted]] = FittedBlend
+    configurations: ClassVar[Mapping[str, type]] = {
+        "process": GaussianProcess,
+        "architecture": Architecture,
+    }
 
     process: GaussianProcess = GaussianProcess()  # noqa: RUF009 -- it is frozen
 
@@ -132,24 +135,6 @@ class Blend(NetworkLearner):
         edges = encoding.edges if self.network.reads_edges else None
         whole = encoding.whole if self.network.reads_whole else None
         return replace(encoding, edges=edges, whole=whole)
-
-    # ---------------------------------------------------------------- options
-
-    @classmethod
-    def option_types(cls) -> dict[str, str]:
-        return types_of(GaussianProcess) | types_of(Architecture)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Those of the process and of the network."""
-        return asdict(self.process) | asdict(self.architecture)
-
-    @classmethod
-    def from_options(cls, options: Any, path: str = "options") -> Self:
-        given = dict(read(Mapping[str, Any], options, path))
-        names = [name for name in types_of(GaussianProcess) if name in given]
-        process = read(GaussianProcess, {name: given.pop(name) for name in names}, path)
-        return cls(read(Architecture, given, path), process)
 
     # ---------------------------------------------------------------- fitting
 

@@ -27,9 +27,9 @@ from lookhops.learners.gp_solve import (
     solve_inducing,
     weights_by_evidence,
 )
-from lookhops.learners.gp_terms import assignment_terms, process_terms
+from lookhops.learners.gp_terms import Terms, assignment_terms, process_terms
 from lookhops.learners.kernels import GraphRows, Kernels
-from lookhops.learners.learner import FITTED, Fitted, Learner, Terms, parts_named, with_prefix
+from lookhops.learners.learner import FITTED, Fitted, Learner, parts_named, with_prefix
 from lookhops.learners.scorers import side_by_side
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from lookhops.core.hashing import combine
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds, segment_of
 from lookhops.learners.kernels import GraphRows, Kernels, squared_distances
-from lookhops.learners.learner import Terms
 from lookhops.neighbourhoods import identities
 from lookhops.neighbourhoods.counts import pair_kinds
 
@@ -25,6 +25,50 @@ if TYPE_CHECKING:
 POINTS = 12
 #: Entries of one kernel that are computed at a time.
 BLOCK = 250_000
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    r"""The :math:`c` scores of one target for :math:`g` graphs with :math:`n` nodes, as sums.
+
+    Scores are numbers in the target's units, or logits of classes. For each graph
+
+    .. math::
+        \text{score} = \text{baseline} + \text{whole} + \sum_i \text{node}_i
+        + \sum_{i, t} \text{neighbourhood}_{it} + \sum_q \text{total}_q
+        + \sum_f \text{feature}_f,
+
+    and of a graph without nodes, or without pairs of them, something more.
+
+    All are float64.
+
+    Args:
+        scores: Shape (g, c).
+        baseline: The scores of an average training graph, shape (c).
+        neighbourhoods: Of the neighbourhoods with 0, 1, ... hops of each node, shape (n, h + 1, c).
+        nodes: Of each node besides, shape (n, c).
+        totals: Of each of :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q, c), where any
+            is read.
+        features: Of the features of whole graphs, numbers first, shape (g, f, c).
+        whole: What an average graph has less of what nodes have, shape (g, c).
+        mean_totals: The mean of each total in the training part, shape (q).
+        mean_features: The same of each feature, 0 of labels, shape (f).
+    """
+
+    scores: Tensor
+    baseline: Tensor
+    neighbourhoods: Tensor
+    nodes: Tensor
+    totals: Tensor | None
+    features: Tensor
+    whole: Tensor
+    mean_totals: Tensor | None
+    mean_features: Tensor
+
+    def to(self, device: torch.device) -> Terms:
+        """The same on a device."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(self, **{name: value.to(device) for name, value in given.items()})
 
 
 def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:

@@ -19,6 +19,7 @@ from lookhops.learners.gp_solve import Weights, solve, weights_by_evidence
 from lookhops.learners.kernels import tanimoto
 from lookhops.neighbourhoods import unary_codes
 from lookhops.neighbourhoods.labels import MAX_HOPS, HopScores, graphs_to_predict, seen_by_hop
+from lookhops.neighbourhoods.similarity import Postings
 
 #: Resamples of the graphs, and the most graphs in each.
 DRAWS, GRAPHS = 8, 300
@@ -149,18 +150,12 @@ def look_weights(
 
 def _kernels(graphs: Graphs, max_hops: int) -> Tensor:
     """One kernel for each hop, the Tanimoto form of optimal assignment, shape (H + 1, g, g)."""
-    from scipy.sparse import csr_array
-
     found = []
     for seen in seen_by_hop(graphs, max_hops):
-        kinds, column = unary_codes(graphs, seen).flatten().unique(return_inverse=True)
-        sizes = graphs.node_ptr.diff().long() * seen.shape[1]
-        ends = torch.cat((sizes.new_zeros(1), sizes.cumsum(0)))
-        held = csr_array(
-            (np.ones(len(column)), column.numpy(), ends.numpy()), (len(sizes), len(kinds))
-        )
-        shared = torch.from_numpy((held @ held.T).toarray())
-        found.append(tanimoto(shared, sizes[:, None] + sizes.double()))
+        codes, ptr = unary_codes(graphs, seen).flatten(), graphs.node_ptr.long() * seen.shape[1]
+        sizes = ptr.diff().double()
+        shared = Postings.of(codes, ptr).all_shared(codes, ptr).double()
+        found.append(tanimoto(shared, sizes[:, None] + sizes))
     return torch.stack(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -21,54 +21,13 @@ from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.runs import Run, draw_splits
 
+if TYPE_CHECKING:
+    from lookhops.learners.gp_terms import Terms
+
 #: Begins the names of tensors that an encoding fitted, beside the weights.
 PREPROCESSING = "learnt."
 #: Of tasks that need it to answer: what was taken from the training part.
 FITTED = "fitted"
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    r"""The :math:`c` scores of one target for :math:`g` graphs with :math:`n` nodes, as sums.
-
-    Scores are numbers in the target's units, or logits of classes. For each graph
-
-    .. math::
-        \text{score} = \text{baseline} + \text{whole} + \sum_i \text{node}_i
-        + \sum_{i, t} \text{neighbourhood}_{it} + \sum_q \text{total}_q
-        + \sum_f \text{feature}_f,
-
-    and of a graph without nodes, or without pairs of them, something more.
-
-    All are float64.
-
-    Args:
-        scores: Shape (g, c).
-        baseline: The scores of an average training graph, shape (c).
-        neighbourhoods: Of the neighbourhoods with 0, 1, ... hops of each node, shape (n, h + 1, c).
-        nodes: Of each node besides, shape (n, c).
-        totals: Of each of :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q, c), where any
-            is read.
-        features: Of the features of whole graphs, numbers first, shape (g, f, c).
-        whole: What an average graph has less of what nodes have, shape (g, c).
-        mean_totals: The mean of each total in the training part, shape (q).
-        mean_features: The same of each feature, 0 of labels, shape (f).
-    """
-
-    scores: Tensor
-    baseline: Tensor
-    neighbourhoods: Tensor
-    nodes: Tensor
-    totals: Tensor | None
-    features: Tensor
-    whole: Tensor
-    mean_totals: Tensor | None
-    mean_features: Tensor
-
-    def to(self, device: torch.device) -> Terms:
-        """The same on a device."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        return replace(self, **{name: value.to(device) for name, value in given.items()})
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +56,9 @@ class Fitted(ABC):
 
     @abstractmethod
     def outputs(self, graphs: Graphs) -> Tensor:
-        """The outputs in the units of the targets, in main memory, shape (g, task.out_channels).
+        """Log-probabilities of classes, or numbers in their units, of all targets side by side.
 
-        These are log-probabilities of classes and numbers, side by side where there are several
-        targets.
+        In main memory, shape (g, task.out_channels).
         """
 
     @abstractmethod
@@ -135,8 +93,12 @@ class Fitted(ABC):
 
 
 class Learner(ABC):
-    """Whatever can be fitted to graphs and asked. Subclasses are frozen dataclasses of options."""
+    """Whatever can be fitted to graphs and asked. Subclasses are frozen dataclasses of options.
 
+    Fields that :attr:`configurations` names have options of their own, which are the learner's.
+    """
+
+    configurations: ClassVar[Mapping[str, type]] = {}
     name: ClassVar[str]  #: In names of models, in ``config.json`` and in stores.
     fitted: ClassVar[type[Fitted]]  #: What :meth:`fit` gives.
     #: Whether it is trained in epochs, as a network: then it reads all of a :class:`Protocol`.
@@ -164,7 +126,10 @@ class Learner(ABC):
     @property
     def options(self) -> dict[str, Any]:
         """Its options by name, as JSON can hold them."""
-        return asdict(self)  # type: ignore[call-overload]
+        found: dict[str, Any] = asdict(self)  # type: ignore[call-overload]
+        for name in self.configurations:
+            found |= found.pop(name)
+        return found
 
     @property
     def spelled(self) -> str:
@@ -216,11 +181,7 @@ class Learner(ABC):
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Fitted:
         """Fit on the training part; the validation part may choose, the test part is not read.
 
-        Args:
-            graphs: All graphs.
-            task: What is asked of them.
-            split: The parts.
-            seed: Of all that is random.
+        The graphs are all of them; the seed is that of all that is random.
         """
 
     def train(
@@ -293,12 +254,21 @@ class Learner(ABC):
     @classmethod
     def option_types(cls) -> dict[str, str]:
         """The options that its name may have, and their types."""
-        return types_of(cls)
+        kinds = cls.configurations.values() or [cls]
+        return {name: kind for options in kinds for name, kind in types_of(options).items()}
 
     @classmethod
     def from_options(cls, options: Any, path: str = "options") -> Self:
         """The learner of these options, checked; errors name the ``path``."""
-        return read(cls, options, path)
+        if not cls.configurations:
+            return read(cls, options, path)
+        given = dict(read(Mapping[str, Any], options, path))
+        parts: dict[str, Any] = {}
+        for name, kind in cls.configurations.items():
+            values = {option: given.pop(option) for option in types_of(kind) if option in given}
+            parts[name] = read(kind, values, path)
+        read(kind, given, path)  # which refuses what is left
+        return cls(**parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Its name and its options, as JSON can hold them."""
@@ -319,8 +289,7 @@ def options_in_words(options: Mapping[str, Any], usual: Mapping[str, Any]) -> li
 
 def preprocessing_tensors(preprocessing: Preprocessing) -> dict[str, Tensor]:
     """What was fitted beside the weights, under the names that it is saved by."""
-    tensors = preprocessing.tensors()
-    return {f"{PREPROCESSING}{name}": value for name, value in tensors.items()}
+    return {f"{PREPROCESSING}{name}": value for name, value in preprocessing.tensors().items()}
 
 
 def shared_tensors(run: Run, task: Task) -> dict[str, Tensor]:
@@ -333,8 +302,8 @@ def shared_tensors(run: Run, task: Task) -> dict[str, Tensor]:
 
 def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose names begin so, without it."""
-    n = len(prefix)
-    return {name[n:]: value for name, value in tensors.items() if name.startswith(prefix)}
+    begins = {name: value for name, value in tensors.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): value for name, value in begins.items()}
 
 
 def parts_named(parts: Mapping[str, Saved]) -> dict[str, Tensor]:
@@ -380,6 +349,5 @@ def mean_variance(fitted: Sequence[Fitted], graphs: Graphs, task: Task) -> Tenso
     """The mean of the variances of members, float64; none where one has none, or of classes."""
     if all(head.task.class_names for head in task.heads):
         return None
-    each = [one.variance(graphs) for one in fitted]
-    known = [one.double() for one in each if one is not None]
-    return torch.stack(known).mean(0) if len(known) == len(each) else None
+    found = [one.double() for member in fitted if (one := member.variance(graphs)) is not None]
+    return torch.stack(found).mean(0) if len(found) == len(fitted) else None

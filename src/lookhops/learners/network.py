@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture, Classical, Protocol
-from lookhops.core.schema import located, read
+from lookhops.core.schema import located
 from lookhops.core.tensors import Expected, check_tensors
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
@@ -179,6 +179,7 @@ class Network(NetworkLearner):
     name: ClassVar[str] = "network"
     fitted: ClassVar[type[Fitted]] = FittedNetwork
     trains_on_all: ClassVar[bool] = True
+    configurations: ClassVar[Mapping[str, type]] = {"architecture": Architecture}
 
     @property
     def title(self) -> str:
@@ -193,14 +194,6 @@ class Network(NetworkLearner):
     def reads_whole(self) -> bool:
         """Whether features of whole graphs are looked at: totals are read with them."""
         return self.architecture.totals
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return asdict(self.architecture)
-
-    @classmethod
-    def from_options(cls, options: Any, path: str = "options") -> Self:
-        return cls(read(Architecture, options, path))
 
     @property
     def spelled(self) -> str:

@@ -1,15 +1,16 @@
-"""Every learner by its name, and the names of models with their options."""
+"""Every learner by its name, the names of models with their options, and which is recommended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import CLASSICAL, FINGERPRINT, RECOMMENDED, Architecture, Classical
 from lookhops.core.schema import AtLeast, located, read
+from lookhops.graphs import Graphs
 from lookhops.learners.blend import Blend
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.learner import Learner, types_of
@@ -25,6 +26,8 @@ from lookhops.nn.others import (
     with_own_options,
 )
 from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
+from lookhops.sources.rdkit.descriptors import is_descriptor
+from lookhops.tasks import Task
 
 KINDS: tuple[type[Learner], ...] = (
     Network,
@@ -80,7 +83,7 @@ def parse_model(text: str) -> Model:
     options of its own class that stand right after it; others are the network's:
     ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``network`` is the network that `lookhops train`
     begins with, and takes options too. ``recommended`` is the model that
-    :func:`~lookhops.learners.recommended.recommend` chooses by the graphs; with options it is
+    :func:`~lookhops.learners.registry.recommend` chooses by the graphs; with options it is
     ``network`` with these. ``blend`` takes the options of ``gp`` and those of a network.
     ``fingerprint`` is the linear reading of exact neighbourhoods alone, with the options
     ``fingerprint`` (hops), ``totals`` and ``edges``. Every other learner has its own name, and the
@@ -176,3 +179,55 @@ TYPES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "int": ("a whole number", int),
     "str": ("text", str),
 }
+
+
+# -------------------------------------------------------------------- what is recommended
+
+#: Up to so many training molecules the process alone is recommended.
+MOST_ALONE = 3_000
+#: How many hops apart the atoms of a pair are at most that the process compares in molecules.
+PAIRS = 20
+#: The best partner of the process for numbers of molecules: the paper's layers, plain and wide.
+PLAIN = replace(RECOMMENDED, pool="none", normalize=False, hidden=256, fingerprint=None)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A learner, and the reason for it in a sentence without its full stop."""
+
+    learner: Learner
+    why: str
+
+    @property
+    def said(self) -> str:
+        """Both in a line."""
+        name = self.learner.name if self.learner.has_epochs else self.learner.spelled
+        return f"{name} ({self.learner.title}): {self.why}"
+
+
+def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendation:
+    """The model that is recommended for a set, of which so many graphs are fitted on.
+
+    One rule, by the kind and the number of the graphs: docs/model.md has the measurements that it
+    follows from.
+    """
+    whole = graphs.whole
+    described = any(map(is_descriptor, whole.number_names))
+    more = bool(whole.label_names) or not all(map(is_descriptor, whole.number_names))
+    process = GaussianProcess(pairs=PAIRS if described else 0)
+    numbers = not any(head.task.class_names for head in task.heads)
+    network = PLAIN if described and numbers else RECOMMENDED
+    few = f"{training_graphs:,} training graphs"
+    if training_graphs > process.exact_graphs:
+        return Recommendation(
+            Network(network), f"{few} are too many to solve a Gaussian process exactly"
+        )
+    if described and not more and training_graphs <= MOST_ALONE:
+        return Recommendation(
+            process, f"on {few}, molecules with descriptors, a network beside it adds little"
+        )
+    why = f"on {few} of this kind both together are better than each"
+    if described and more:
+        why = "the effect of a column can depend on the structure, which a network can learn"
+        why = f"on {few} with columns, {why}"
+    return Recommendation(Blend(network, process), why)

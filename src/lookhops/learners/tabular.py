@@ -109,7 +109,6 @@ class RowLearner(Learner):
         """The :math:`d` of :meth:`rows`."""
 
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedRows:
-        self.check(graphs, task)
         encoding = self.encoding(graphs)
         rows = self.rows(graphs, encoding)
 
