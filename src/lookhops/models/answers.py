@@ -190,9 +190,8 @@ def answer_columns(
     """The names and the columns of an input's rows (``head``, ``cells``) and of their answers.
 
     Columns of ours are numbered where the input has the same. Numbers are written out as CSV files
-    have them; unless ``as_text`` they are arrays of floats, and what is not known is NaN; or none,
-    of texts. The last column says what to be careful with: a graph unlike the training graphs, or
-    why a row has no answer.
+    have them; unless ``as_text`` they are arrays of floats, NaN where blank, and texts are none.
+    The last column warns of graphs unlike the training graphs, or says why a row has no answer.
     """
     blank = ["" if as_text else None] * len(graphs.skipped)
     made: dict[str, Any] = {}

@@ -1,9 +1,4 @@
-"""What ``config.json`` of a model folder holds, and the names of the folder's other files.
-
-``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
-``reference.safetensors`` what new graphs are compared with, ``MODEL.md`` is the model card.
-``config.json`` holds the hashes of the others.
-"""
+"""What ``config.json`` of a model folder holds, and the names of the folder's other files."""
 
 from __future__ import annotations
 
@@ -41,8 +36,11 @@ from lookhops.tasks.task import Head
 from lookhops.training.runs import FINAL
 
 FORMAT = "lookhops-model-2"
-WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
-PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+#: A row for each epoch, and one for each test graph of a seed.
+HISTORY, PREDICTIONS = "history.csv", "predictions.csv"
+#: What new graphs are compared with.
+REFERENCE = "reference.safetensors"
 #: The model card, for people: nothing is read from it.
 CARD = "MODEL.md"
 #: The hop information that chose k, where it was measured.
@@ -66,14 +64,8 @@ DATA = {
     "graphs": Count,
     "class_names": Sequence[str],
 }
-OVER_SEEDS: Any = AtLeast(
-    {
-        "mean": float,
-        "std": NotNegative,
-        "values": Sequence[float],
-        "interval?": tuple[float, float] | None,
-    }
-)
+STATISTICS = {"mean": float, "std": NotNegative, "values": Sequence[float]}
+OVER_SEEDS: Any = AtLeast({**STATISTICS, "interval?": tuple[float, float] | None})
 OVERVIEW = {"confusion?": Sequence[Sequence[Count]], "in_sets?": Sequence[Count]}
 OF_TARGET: Any = AtLeast(OVERVIEW)
 METRICS = {
@@ -130,12 +122,11 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"LookHops ({__version__}) reads {FORMAT!r}."
         )
     try:
-        config = _checked(config)
+        return _checked(config)
     except LookHopsError as error:
         raise LookHopsError(
             f"{path}: damaged, not what `lookhops train` wrote: {error}."
         ) from error
-    return config
 
 
 def _checked(config: dict[str, Any]) -> dict[str, Any]:
@@ -191,8 +182,8 @@ def hash_of_config(config: Mapping[str, Any]) -> str:
 def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
     """What ``config.json`` holds, with what its records say of all seeds.
 
-    Added are the ``epochs`` and the ``best_epoch`` of each seed, the ``parameters`` of a network
-    and the mean ``seconds_per_epoch``.
+    That is the ``epochs`` and the ``best_epoch`` of each, the ``parameters`` of a network and the
+    mean ``seconds_per_epoch``.
     """
     tested, untested = config["metrics"]["seeds"], config.get("untested", {})
     runs: dict[str, Mapping[str, Any]] = {}

@@ -192,8 +192,7 @@ class LookHopsMultitask(GraphEstimator):
 
     def predict_proba(self, X: Any, features: Any = None) -> dict[str, Array]:
         """Of each target of classes, calibrated probabilities, shape (graphs, classes)."""
-        found = self._answers(X, features)
-        return {name: one for name, one in found.items() if self.classes_[name] is not None}
+        return self._of_kind(True, self._answers(X, features))
 
     def predict_set(
         self, X: Any, coverage: float = COVERAGE, features: Any = None
@@ -202,8 +201,7 @@ class LookHopsMultitask(GraphEstimator):
 
         As :meth:`LookHopsClassifier.predict_set` has them.
         """
-        found = self._answers(X, features, coverage)
-        return {name: one for name, one in found.items() if self.classes_[name] is not None}
+        return self._of_kind(True, self._answers(X, features, coverage))
 
     def predict_interval(
         self, X: Any, coverage: float = COVERAGE, features: Any = None
@@ -212,8 +210,11 @@ class LookHopsMultitask(GraphEstimator):
 
         As :meth:`LookHopsRegressor.predict_interval` has them.
         """
-        found = self._answers(X, features, coverage)
-        return {name: one for name, one in found.items() if self.classes_[name] is None}
+        return self._of_kind(False, self._answers(X, features, coverage))
+
+    def _of_kind(self, classes: bool, answers: dict[str, Array]) -> dict[str, Array]:
+        kept = [name for name, labels in self.classes_.items() if (labels is not None) == classes]
+        return {name: answers[name] for name in kept}
 
     def _columns(self, X: Any, y: Any, count: int) -> dict[str, Array]:
         if y is None:

@@ -94,10 +94,11 @@ def save_model(
     provenance: Provenance = UNKNOWN,
     stopped: NotFinite | None = None,
 ) -> dict[str, Any]:
-    """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
+    """Write the folder's files in one step; what ``config.json`` holds.
 
-    ``every`` has the runs, one a seed, with weights, and perhaps that on all graphs; ``stopped`` is
-    what ended the training before its time, if anything did.
+    Args:
+        every: The runs, one a seed, with weights, and perhaps that on all graphs.
+        stopped: What ended the training before its time, if anything did.
     """
     runs = [run for run in every if run.seed != FINAL]
     metrics = evaluate_runs(runs, graphs, task, device)
@@ -148,18 +149,15 @@ def _where_known(
 ) -> dict[str, Any]:
     """What ``config.json`` says only where there is something to say."""
     runs = [run for run in every if run.seed != FINAL]
-    final = next((run for run in every if run.seed == FINAL), None)
-    found = {
+    found: dict[str, Any] = {
         "untested": {str(run.seed): about_training(run) for run in runs if not run.predictions},
-        "final_model": final
-        and {
-            "epochs": len(final.history),
-            "graphs": len(final.split.train),
-            "members": len(final.networks),
-        },
-        "commonest": _commonest([final] if final else runs, graphs, task),
         "command": provenance.command,
     }
+    final = [run for run in every if run.seed == FINAL]
+    for run in final:
+        sizes = {"epochs": len(run.history), "graphs": len(run.split.train)}
+        found["final_model"] = {**sizes, "members": len(run.networks)}
+    found["commonest"] = _commonest(final or runs, graphs, task)
     return {name: value for name, value in found.items() if value}
 
 
@@ -244,27 +242,16 @@ def predictions_csv(
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model folder that was read and fits together.
-
-    Args:
-        folder: Where it is.
-        config: The content of ``config.json``, with its totals.
-        learner: What was fitted.
-        encoding: The columns of the graphs that it reads.
-        task: What it is asked.
-        members: What was fitted for each seed: one, or several whose answers are averaged.
-        fitted: What the task took from each seed's training part, where answers need it.
-        reference: What new graphs are compared with.
-    """
+    """A model folder that was read and fits together."""
 
     folder: Path
-    config: dict[str, Any]
+    config: dict[str, Any]  #: The content of ``config.json``, with its totals.
     learner: Learner
-    encoding: Encoding
+    encoding: Encoding  #: The columns of the graphs that it reads.
     task: Task
-    members: dict[int, list[Fitted]]
-    fitted: dict[int, Tensor]
-    reference: Reference
+    members: dict[int, list[Fitted]]  #: For each seed one, or several whose answers are averaged.
+    fitted: dict[int, Tensor]  #: What the task took from training parts, where answers need it.
+    reference: Reference  #: What new graphs are compared with.
 
     @property
     def architecture(self) -> Architecture:

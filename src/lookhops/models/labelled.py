@@ -50,9 +50,7 @@ class TargetEvaluation:
     """How well one target is answered.
 
     Args:
-        name: Of the target.
         metrics: What is measured, in the order of tables.
-        answers: The answers.
         truth: Numbers of classes or measured numbers, NaN where there is none, shape (g).
         all: Measured on all graphs.
         new: The same on graphs that the model has not seen; none where it has seen all or none.
@@ -74,8 +72,8 @@ class Evaluation:
         graphs: The graphs.
         answers: All answers to them.
         targets: How well each target is answered.
-        part: The part that each graph was in when the model was trained, shape (g) (see
-            :meth:`Reference.part_of`).
+        part: Of each graph, shape (g): ``train`` or ``val`` where the model has seen it, else an
+            empty text.
         coverage: Of sets and intervals.
     """
 
@@ -149,8 +147,7 @@ def evaluate(
 def _naive(checkpoint: Checkpoint, head: Head) -> Tensor | None:
     """What the networks that answer would answer if they looked at no graph.
 
-    Of several seeds it is made as their answer is: the mean of their training parts' means, and the
-    class that is commonest in all of these parts together.
+    Of several seeds: the mean of their training parts' means, or the commonest class in them all.
     """
     fitted, columns = checkpoint.fitted, head.fitted or slice(None)
     each = [fitted[seed][columns] for seed in checkpoint.answering if seed in fitted]
@@ -159,7 +156,7 @@ def _naive(checkpoint: Checkpoint, head: Head) -> Tensor | None:
 
 
 def _truth(head: Head, graphs: Graphs) -> Array | None:
-    """What is known of a target, shape (g); none where the graphs know nothing of it."""
+    """The values of a target, shape (g); none where the graphs do not have it."""
     is_only = not head.name and len(graphs.targets) == 1  # whatever it is called
     name = graphs.targets[0].name if is_only else head.title
     if called(name, [target.name for target in graphs.targets]) is None:
@@ -168,7 +165,7 @@ def _truth(head: Head, graphs: Graphs) -> Array | None:
 
 
 def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
-    """What is measured of a target: the calibration of the answers is what it is."""
+    """What is measured of a target."""
     titles = {
         "ece_after": "calibration error",
         "coverage": f"in {100 * coverage:g}% {head.task.regions_are}",
@@ -191,10 +188,7 @@ def _measured(
     resamples: int,
     which: Array,
 ) -> Measured:
-    """The metrics of the graphs among ``which``, booleans of shape (g), whose truth is known.
-
-    ``naive`` is what :func:`_naive` gave.
-    """
+    """The metrics of the graphs among ``which``, booleans of shape (g), whose truth is known."""
 
     def measure(rows: Array) -> dict[str, float | None]:
         y = head.task.as_target(torch.from_numpy(truth[rows]))

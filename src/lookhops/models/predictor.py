@@ -110,7 +110,6 @@ class Predictor:
         """What the models of all seeds answer together, and how sure that is.
 
         Args:
-            graphs: The graphs.
             coverage: The probability with which the truth is to be in its conformal set or
                 interval.
             neighbours: How many of the most similar training graphs are given with each answer.
@@ -144,12 +143,7 @@ class Predictor:
         return Predictions(graphs.ids, targets, similarity, reference.limit)
 
     def neighbours(self, graphs: Graphs, count: int = 3) -> Neighbours:
-        """The training graphs that each graph is most similar to, and what was measured of them.
-
-        Args:
-            graphs: The graphs.
-            count: How many of each; fewer where there were not so many.
-        """
+        """The ``count`` training graphs that each graph is most similar to."""
         self.check_question(neighbours=count)
         checkpoint = self.checkpoint
         return checkpoint.reference.neighbours(self.prepare(graphs), count, checkpoint.task)
@@ -211,7 +205,6 @@ class Predictor:
         Networks of other seeds read other features: vectors of one network alone can be compared.
 
         Args:
-            graphs: The graphs.
             seed: Which of the model's seeds to ask; by default the first that answers.
             bits: Length of the fingerprint; 0 leaves it out.
         """

@@ -109,13 +109,11 @@ def train_on_ray(
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.models.train_into` does, by workers of a Ray cluster.
 
-    Each worker takes its share of every batch. The graphs travel to the workers; the first of them
-    writes the folder, which must lie on a disk that it shares with this machine. Where a worker is
-    lost, all are started again and go on from the last state that was written.
+    Each worker takes its share of every batch. The first of them writes the folder, which must lie
+    on a disk that it shares with this machine. Where a worker is lost, all are started again and go
+    on from the last state that was written.
 
     Args:
-        folder, graphs, model, protocol: As for ``train_into``.
-        workers: How many.
         address: The cluster; none starts one on this machine.
         device: ``cpu``, ``cuda``, or ``auto``: GPUs where the cluster has one for each worker.
         options: The others of ``train_into``, but ``on_epoch``.

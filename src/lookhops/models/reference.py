@@ -45,11 +45,10 @@ class Neighbours:
 
     Args:
         similarity: From 0 to 1, shape (g, k).
-        ids: What each is called, shape (g, k).
-        smiles: The molecules, shape (g, k); none where graphs are no molecules.
+        ids, smiles: Of each, shape (g, k); no SMILES where graphs are no molecules.
         values: The name of its class or its number for each target, shape (g, k, targets); NaN
             where it is blank.
-        names: What to call each target.
+        names: Of the targets.
         are_classes: Whether each target is a class.
     """
 
@@ -119,12 +118,9 @@ class Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of the graphs in an index.
+    """The names of the graphs in an index, the molecules, and their targets.
 
-    Args:
-        ids: What they are called.
-        smiles: The molecules; none where they are none.
-        targets: Numbers of classes, or numbers, NaN where blank, shape (graphs, targets).
+    These are numbers of classes, or numbers, NaN where blank, shape (graphs, targets).
     """
 
     ids: Texts
@@ -133,7 +129,7 @@ class Known:
 
     @classmethod
     def of(cls, graphs: Graphs, task: Task, chosen: Tensor) -> Known:
-        """What is known of the chosen graphs."""
+        """Those of the chosen graphs."""
         rows, smiles, target = chosen.numpy(), graphs.columns.get("smiles"), task.targets(graphs)
         columns = []
         for head in task.heads:
@@ -230,8 +226,7 @@ class Reference:
     ) -> Reference:
         """What is kept of all graphs of a training, with the split of each seed.
 
-        Where the model looks at nothing that edges carry, graphs are alike whatever they carry;
-        ``descriptors`` names those of RDKit that it reads.
+        A model that ``ignores_edges`` has graphs that are alike whatever their edges carry.
         """
         graphs = graphs.to("cpu")
         hashes = content_hashes(graphs)
@@ -260,7 +255,7 @@ class Reference:
         return self.known.of_numbers(number, similarity, task)
 
     def computed_otherwise(self, descriptors: Sequence[str]) -> list[str]:
-        """Which of the descriptors that it reads RDKit computes otherwise today."""
+        """Which of the descriptors that the model reads RDKit computes otherwise today."""
         if self.descriptors is None or self.descriptors.shape[1] != len(descriptors):
             return []
         then, now = self.descriptors.numpy(), reference_values(descriptors)
@@ -311,14 +306,7 @@ class Reference:
         seeds: Sequence[int],
         descriptors: Sequence[str] = (),
     ) -> Reference:
-        """The reference that :meth:`tensors` gave, checked.
-
-        Args:
-            tensors: By name.
-            task: What the model is asked.
-            seeds: Those that were tested.
-            descriptors: Names of those that the model reads.
-        """
+        """The reference that :meth:`tensors` gave, checked."""
         scores = {
             seed: [f"{SCORES}{seed}.{target}" for target in range(len(task.heads))]
             for seed in seeds

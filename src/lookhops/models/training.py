@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import partial
 from multiprocessing import current_process
 from pathlib import Path
 from statistics import median
@@ -59,42 +60,42 @@ def train_into(
     Args:
         folder: Where the model goes; empty or new, but for ``resume`` and ``overwrite``.
         graphs, protocol, splits, device, stacked, on_epoch: As :func:`~lookhops.training.train`.
-        model: What to fit: a name such as ``"licheb+lookhops/k=3"`` or ``"wl-oa"``, an architecture
-            or a learner; by default the paper's LiCheb without pooling.
+        model: A name such as ``"licheb+lookhops/k=3"`` or ``"wl-oa"``, an architecture or a
+            learner; by default the paper's LiCheb without pooling.
         resume: Go on with the training that was begun here; begin it if there is none.
         overwrite: Begin again; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
         threshold: Of two classes: from which probability the second is answered, such as ``0.3``,
             or what it is chosen for on the validation part: ``f1`` or ``youden``.
         provenance: How the graphs were read and what else is kept with the model.
-        final: Whether to train on all graphs in the end, for the median of the best numbers of
-            epochs: that model answers, and the metrics are those of the others.
+        final: Whether a model trained on all graphs answers, for the median of the best numbers of
+            epochs; the metrics are those of the others.
         workers: The processes that make this call together, each for its share of every batch.
         processes: How many networks are trained at a time on a CPU, where that pays, with the same
-            numbers; none means one on each core. More than one need a script that keeps what it
-            runs below ``if __name__ == "__main__"``.
+            numbers; none means one a core. More than one need ``if __name__ == "__main__"``.
     """
     learner, protocol = learner_of(model or Architecture()), protocol or Protocol()
     task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan, chosen = draw_splits(graphs, task, protocol, splits), choose_device(device)
     settings = _settings(graphs, learner, task, plan, final, workers, processes)
     state = ResumeState(Path(folder), settings, save_every)
-
-    def published() -> dict[str, Any] | None:
-        return load_model(folder).config if (state.model / CONFIG).exists() else None
-
+    published = partial(_published, state.model)
     config = workers.from_first(lambda: state.prepare(resume, overwrite, published))
     if config is not None:
         return config
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
     runs, stopped = _train(graphs, learner, plan, final, stacked, processes, options)
-    about = settings, graphs, task, chosen, provenance, stopped
+    save = partial(save_model, state.model, runs, settings, graphs, task, chosen)
     with limited_threads(learner.threads(graphs, protocol)):
-        config = workers.from_first(lambda: save_model(state.model, runs, *about))
+        config = workers.from_first(lambda: save(provenance, stopped))
     workers.from_first(state.clear)
     if stopped:
         raise stopped
     return config
+
+
+def _published(folder: Path) -> dict[str, Any] | None:
+    return load_model(folder).config if (folder / CONFIG).exists() else None
 
 
 def _settings(

@@ -91,7 +91,7 @@ def tune_into(
 
 
 def check_optuna() -> None:
-    """Say in a sentence that Optuna is missing."""
+    """Refuse to tune where Optuna is missing."""
     try:
         import optuna  # noqa: F401
     except ImportError as error:
@@ -99,7 +99,7 @@ def check_optuna() -> None:
 
 
 def _prepare(folder: Path, overwrite: bool) -> None:
-    """See that the folder is empty, or has a tuning to go on with, or may be overwritten."""
+    """Make the folder, or refuse one that has files and no tuning to go on with."""
     check_optuna()
     with files.explained(folder):
         files.make_folder(folder)
