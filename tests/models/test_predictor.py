@@ -230,8 +230,8 @@ def test_a_model_that_uses_edges_reads_them_by_name(tasks, tmp_path):
 
 def test_an_answer_of_another_kind_is_said():
     zeros = np.zeros(2)
-    number = NumberAnswers("logS", zeros, zeros, 1)
-    classes = ClassAnswers("", ("no", "yes"), np.eye(2), np.arange(2), zeros, zeros, 1)
+    number = NumberAnswers("logS", zeros, 1, zeros)
+    classes = ClassAnswers("", zeros, 1, ("no", "yes"), np.eye(2), np.arange(2), zeros)
     with pytest.raises(LookHopsError, match="`values`"):
         _ = Predictions(["a", "b"], (number,)).numbers
     with pytest.raises(LookHopsError, match="`classes`"):

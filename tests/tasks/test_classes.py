@@ -20,6 +20,7 @@ from torch.nn.functional import cross_entropy
 
 from lookhops.core.errors import LookHopsError
 from lookhops.tasks import TASKS, Classification, task_from_dict, task_of
+from lookhops.tasks.answers import Ensemble
 from lookhops.tasks.metrics import calibration_error
 
 
@@ -110,7 +111,7 @@ def test_conformal_sets_hold_the_class_as_often_as_they_say():
     scores = task.conformal_scores(output[:2000], target[:2000], calibration)
     answers = task.answers(new, calibration).numpy()
     [sets] = task.conformal_regions(answers[None], [scores], 0.9, [None])
-    own = task.answer("", answers, answers[None], [calibration], sets)
+    own = task.answer(Ensemble("", answers, answers[None], [calibration], sets))
     measured = task.measure(own, y)
     assert measured["coverage"] == found["coverage"]
     assert measured["set_size"] == found["set_size"]
@@ -181,7 +182,8 @@ def test_a_blank_class_counts_nowhere():
     task = classification(3, class_weights=True)
     output, target = random_outputs(3, 30, 3)
     known = torch.arange(30) % 3 > 0
-    blank = torch.where(known, target, -1)
+    target = target.double()
+    blank = torch.where(known, target, torch.nan)
     assert torch.equal(task.fit(blank), task.fit(target[known]))
     fitted = task.fit(blank)
     for found, want in (
@@ -194,7 +196,7 @@ def test_a_blank_class_counts_nowhere():
     assert task.calibrate(output, blank) == task.calibrate(*own)
     assert task.naive(blank, blank) == task.naive(own[1], own[1])
     assert task.overview([output], [blank]) == task.overview([own[0]], [own[1]])
-    assert (task.label(-1), task.label(1)) == ("", "class 1")
+    assert (task.label(torch.nan), task.label(1.0)) == ("", "class 1")
 
 
 def test_the_commonest_class_is_that_of_the_training_part():
@@ -210,7 +212,7 @@ def test_the_graphs_say_what_is_asked(tasks):
     task = task_of(tasks, class_weights=True)
     assert task == Classification(tasks.class_names, True)
     assert task.out_channels == tasks.num_classes
-    assert torch.equal(task.targets(tasks), tasks.y)
+    assert torch.equal(task.targets(tasks), tasks.y.double())
     assert task.columns == ("class", *(f"p({name})" for name in tasks.class_names))
     assert task.label(1) == tasks.class_names[1]
 

@@ -173,5 +173,5 @@ def test_too_few_graphs_exclude_nothing():
 
 def test_rows_without_a_target_have_no_score():
     p = np.array([[0.75, 0.25], [0.5, 0.5]])
-    assert class_scores(p, np.array([1, -1])).tolist() == [[0.75, 1]]
+    assert class_scores(p, np.array([1, np.nan])).tolist() == [[0.75, 1]]
     assert number_scores(np.array([1.0, 2.0]), np.array([np.nan, 5.0])).tolist() == [3.0]

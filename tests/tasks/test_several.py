@@ -52,9 +52,8 @@ def test_the_loss_is_the_mean_over_all_known_labels(mixed, class_weights):
         for head in task.heads:
             y = members[i, :, head.column]
             known = ~y.isnan() & real[i]
-            y = y[known] if isinstance(head.task, Regression) else y[known].long()
             own = None if head.fitted is None else fitted[i, head.fitted]
-            mean, count = head.task.losses(output[i][known][:, head.channels], y, own)
+            mean, count = head.task.losses(output[i][known][:, head.channels], y[known], own)
             total, of = total + mean * count, of + count
             assert not output.grad[i][~known][:, head.channels].any()
         torch.testing.assert_close(losses[i], total / of)
@@ -75,7 +74,7 @@ def test_each_head_is_evaluated_on_the_graphs_that_have_it(mixed):
     for head in task.heads:
         y = target[:, head.column]
         known = ~y.isnan()
-        y = y[known] if isinstance(head.task, Regression) else y[known].long()
+        y = y[known]
         own = head.task.in_units(raw[known][:, head.channels], fitted)
         learnt = head.task.calibrate(own, y)
         torch.testing.assert_close(answers[known][:, head.channels], head.task.answers(own, learnt))

@@ -85,10 +85,15 @@ def label(text: str, width: int = 28) -> str:
     return escape(plain, quote=False)
 
 
-def rounded(values: Any) -> list[float | None]:
-    """Numbers with five digits, which is more than a picture shows; none where it is no number."""
-    found = np.asarray(values, dtype=float).tolist()
-    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in found]
+def rounded(value: Any) -> Any:
+    """A figure whose numbers have five digits, more than it shows; none where it is no number."""
+    if isinstance(value, Mapping):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [rounded(one) for one in np.asarray(value, dtype=object).tolist()]
+    if isinstance(value, float):
+        return float(f"{value:.5g}") if np.isfinite(value) else None
+    return value
 
 
 def series(kind: str, x: Any, y: Any, hover: str = "", **look: Any) -> Figure:
@@ -103,7 +108,13 @@ def series(kind: str, x: Any, y: Any, hover: str = "", **look: Any) -> Figure:
     drawn = {"type": "bar"} if kind == "bar" else {"type": "scatter", "mode": kind}
     hover = hover if "<extra>" in hover else f"{hover}<extra></extra>" if hover else ""
     said = {"hovertemplate": hover} if hover else {"hoverinfo": "skip"}
-    return {**drawn, "x": list(x), "y": list(y), **said, **look}
+    return {**drawn, "x": numbers(x), "y": numbers(y), **said, **look}
+
+
+def numbers(values: Any) -> list[Any]:
+    """Numbers as JSON can hold them."""
+    found: list[Any] = np.asarray([*values]).tolist()
+    return found
 
 
 def marks(
@@ -125,7 +136,7 @@ def marks(
 def interval(low: Any, middle: Any, high: Any) -> Figure:
     """Error bars from low to high around marks in between."""
     above, below = np.subtract(high, middle), np.subtract(middle, low)
-    ends = {"array": rounded(above), "arrayminus": rounded(below)}
+    ends = {"array": numbers(above), "arrayminus": numbers(below)}
     return {"type": "data", "symmetric": False, "thickness": 2, **ends}
 
 

@@ -250,14 +250,14 @@ def weights_by_validation(task: Task, target: Tensor, network: Tensor, process: 
 def _by_log_loss(network: Tensor, process: Tensor, y: Tensor) -> Tensor:
     """The weight of the lowest log loss, the smallest of equal ones."""
     mixed = torch.lerp(process, network, GRID[:, None, None]).clamp(min=LEAST).log()
-    losses = torch.stack([nll_loss(log_p, y) for log_p in mixed])
+    losses = torch.stack([nll_loss(log_p, y.long()) for log_p in mixed])
     return GRID[losses.argmin()]
 
 
 def _by_least_squares(network: Tensor, process: Tensor, y: Tensor) -> Tensor:
     """The weight of the least squared error; 0 where both answer the same."""
     apart = network[:, 0] - process[:, 0]
-    best = apart @ (y.double() - process[:, 0]) / (apart @ apart)
+    best = apart @ (y - process[:, 0]) / (apart @ apart)
     return best.clamp(0, 1).nan_to_num(0)
 
 

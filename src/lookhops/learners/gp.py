@@ -294,9 +294,9 @@ class GaussianProcess(Learner):
             order: Numbers of the training graphs in random order.
         """
         known, width = head.task.known(y), head.task.out_channels
-        wanted = y[known].double()[:, None]
+        wanted = y[known][:, None]
         if head.task.class_names:
-            wanted = one_hot(y[known], width).double()
+            wanted = one_hot(y[known].long(), width).double()
         mean = wanted.mean(0)
         spread = float((wanted - mean).square().mean().sqrt()) or 1.0
         wanted = (wanted - mean) / spread
@@ -319,7 +319,7 @@ class GaussianProcess(Learner):
         process = TargetProcess(weights, scale[0], mean, scale[1], coefficients, answering)
         if head.task.class_names:
             left_out = process.scores(solution.left_out)
-            slope, offsets = fit_link(left_out, y[known], head.task.class_weights)
+            slope, offsets = fit_link(left_out, y[known].long(), head.task.class_weights)
             process = ClassProcess(**vars(process), slope=slope, offsets=offsets)
         outputs = torch.full((len(y), width), torch.nan, dtype=torch.float64)
         variance = outputs.clone()

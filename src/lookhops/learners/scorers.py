@@ -78,7 +78,7 @@ def fit_each(
     columns = task.targets(graphs).cpu().numpy().reshape(len(graphs), -1).T
     train, val = split.train.cpu().numpy(), split.val.cpu().numpy()
     for head, classes, y in zip(task.heads, classes_of(task), columns, strict=True):
-        has_target = ~np.isnan(y) & ((y >= 0) | (classes == 0))
+        has_target = ~np.isnan(y)
         if classes:
             y = np.nan_to_num(y, nan=-1).astype(int)
         about, fitted = fit(Question(y, classes, train[has_target[train]], val[has_target[val]]))

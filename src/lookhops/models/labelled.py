@@ -191,7 +191,7 @@ def _measured(
     """The metrics of the graphs among ``which``, booleans of shape (g), whose truth is known."""
 
     def measure(rows: Array) -> dict[str, float | None]:
-        y = head.task.as_target(torch.from_numpy(truth[rows]))
+        y = torch.from_numpy(truth[rows])
         without = head.task.naive(y if naive is None else naive, y)
         found = dict.fromkeys(without) if naive is None else without
         return found | head.task.measure(answers.rows(rows), y)
@@ -208,7 +208,7 @@ def _measured(
     # A redrawn set repeats graphs, and repeats look badly calibrated.
     draws.pop("ece_after", None)
     intervals = {name: interval(np.array(values)) for name, values in draws.items()}
-    labels = head.task.count_labels(head.task.as_target(torch.from_numpy(truth[rows])))
+    labels = head.task.count_labels(torch.from_numpy(truth[rows]))
     too_few = {name: count for name, count in labels.items() if 0 < count < LEAST_OF_CLASS}
     values = measure(rows)
     for metric in (*head.task.metrics, *head.task.class_metrics):

@@ -27,6 +27,7 @@ from lookhops.models.reference import MOST_NEIGHBOURS, Neighbours
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
 from lookhops.sources.rdkit.descriptors import rdkit_version
+from lookhops.tasks.answers import Ensemble
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.training.device import choose_device
 from lookhops.training.inputs import MemberInputs
@@ -127,11 +128,13 @@ class Predictor:
         regions = self._regions(prepared, outputs, by_seed.numpy(), coverage)
         targets = tuple(
             head.task.answer(
-                head.name,
-                mean[:, head.channels],
-                networks[:, :, head.channels],
-                [head.values(calibration) for _, calibration in alone],
-                regions[number] if regions else None,
+                Ensemble(
+                    head.name,
+                    mean[:, head.channels],
+                    networks[:, :, head.channels],
+                    [head.values(calibration) for _, calibration in alone],
+                    regions[number] if regions else None,
+                )
             )
             for number, head in enumerate(checkpoint.task.heads)
         )

@@ -130,14 +130,11 @@ class Known:
     @classmethod
     def of(cls, graphs: Graphs, task: Task, chosen: Tensor) -> Known:
         """Those of the chosen graphs."""
-        rows, smiles, target = chosen.numpy(), graphs.columns.get("smiles"), task.targets(graphs)
-        columns = []
-        for head in task.heads:
-            y = head.target(target.cpu())[chosen]
-            columns.append(torch.where(head.task.known(y), y.double(), torch.nan))
+        rows, smiles = chosen.numpy(), graphs.columns.get("smiles")
+        targets = task.targets(graphs).cpu()[chosen].view(len(rows), -1)
         ids = np.asarray(graphs.ids, dtype=object)[rows]
         texts = None if smiles is None else Texts.of([str(one) for one in smiles[rows]])
-        return cls(Texts.of(ids.tolist()), texts, torch.stack(columns, 1))
+        return cls(Texts.of(ids.tolist()), texts, targets)
 
     def of_numbers(self, number: Array, similarity: Array, task: Task) -> Neighbours:
         """Those with these numbers, shape (g, k)."""

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookhops import __version__
-from lookhops.core.charts import PAGE, templates_of
+from lookhops.core.charts import PAGE, rounded, templates_of
 from lookhops.core.charts import Chart as Chart
-from lookhops.core.errors import LookHopsError
 from lookhops.core.files import write_text
 from lookhops.core.tables import Table
 
@@ -183,7 +182,7 @@ def render(report: Report) -> str:
         numbers={id(chart): number for number, chart in enumerate(charts)},
         number_of=id,
         kind=lambda block: type(block).__name__,
-        figures=Markup(embedded([chart.figure for chart in charts])),
+        figures=Markup(embedded([rounded(chart.figure) for chart in charts])),
         as_json=json.dumps,
         css=Markup(stylesheet()),
         script=Markup((folder / "report.js").read_text(encoding="utf-8")),
@@ -217,10 +216,7 @@ def whole_words(text: str) -> Markup:
 
 def embedded(value: Any) -> str:
     """JSON that may stand in a script element: no ``<``, so that nothing in it can end it."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    except ValueError as error:
-        raise LookHopsError("A number to be drawn in the report is not finite.") from error
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 

@@ -36,8 +36,32 @@ def rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
     return replace(parts[0], **changed)
 
 
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """What all networks of a model answer about one target of some graphs.
+
+    Args:
+        name: Of the target; nothing where it is the only one.
+        mean: The mean over the seeds of their answers, shape (g, channels).
+        alone: The answers of each network, shape (networks, g, channels).
+        calibrations: Those of the seed of each network.
+        regions: What :meth:`TargetTask.regions` gave, if anything.
+    """
+
+    name: str
+    mean: Array
+    alone: Array
+    calibrations: Sequence[Mapping[str, float]]
+    regions: Array | None
+
+
+@dataclass(frozen=True, eq=False)
 class Answers:
-    """Answers to one target: lists and arrays of a frozen dataclass have one row a graph."""
+    """Answers to one target: lists and arrays have one row a graph."""
+
+    name: str
+    spread: Array
+    models: int
 
     def rows(self, which: Any) -> Self:
         """The answers to some of the graphs."""
@@ -50,23 +74,20 @@ class ClassAnswers(Answers):
 
     Args:
         name: Of the target; nothing where it is the only one.
+        spread: Standard deviation over the networks of the answered class's probability, shape (g).
+        models: How many networks answered: the members of all seeds.
         class_names: Names of the classes.
         probabilities: Calibrated, the mean over seeds, shape (g, classes).
         numbers: Number of the class that is answered, shape (g).
         agreement: The share of networks that, asked alone, answer the same class, shape (g).
-        spread: Standard deviation over the networks of that class's probability, shape (g).
-        models: How many networks answered: the members of all seeds.
         sets: Which classes the conformal set holds, shape (g, classes); none where the model has
             no validation answers to make it from.
     """
 
-    name: str
     class_names: tuple[str, ...]
     probabilities: Array
     numbers: Array
     agreement: Array
-    spread: Array
-    models: int
     sets: Array | None = None
 
     #: What is answered, and the attribute that has it.
@@ -163,17 +184,14 @@ class NumberAnswers(Answers):
 
     Args:
         name: Of the target.
-        values: The mean over seeds, shape (g).
         spread: Standard deviation over the networks, shape (g).
         models: How many networks answered: the members of all seeds.
+        values: The mean over seeds, shape (g).
         intervals: Lower and upper end of the conformal interval, shape (g, 2); none where the model
             has no validation answers to make it from.
     """
 
-    name: str
     values: Array
-    spread: Array
-    models: int
     intervals: Array | None = None
 
     found_in: ClassVar[str] = "a number; it is in `values`"

@@ -6,21 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lookhops.core import charts
 from lookhops.core.arrays import Array
-from lookhops.core.charts import (
-    DIAGONAL,
-    MOST_SERIES,
-    Chart,
-    Figure,
-    axis,
-    colour,
-    figure,
-    interval,
-    label,
-    named_axis,
-    rounded,
-    series,
-)
+from lookhops.core.charts import Chart, Figure, axis, figure, label, named_axis, numbers, series
 from lookhops.core.tables import Table
 from lookhops.core.words import MINUS, NONE, counted, percent, short, span
 from lookhops.tasks.metrics import auroc, average_precision
@@ -43,6 +31,11 @@ def three_digits(value: float) -> str:
     return f"{value:.3g}".replace("-", MINUS)
 
 
+def _diagonal(name: str, low: float = 0, high: float = 100) -> Figure:
+    """The line of what is perfect, or of chance."""
+    return series("lines", [low, high], [low, high], name=name, line=charts.DIAGONAL)
+
+
 # -------------------------------------------------------------------- classes
 
 
@@ -58,16 +51,16 @@ def confusion_chart(
         in_sets: How many graphs of each class have it in their conformal set.
     """
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    numbers = np.array([[f"{n:,}" for n in row] for row in counts.tolist()], dtype=object)
+    texts = np.array([[f"{n:,}" for n in row] for row in counts.tolist()], dtype=object)
     heat: Figure = {
         "type": "heatmap",
-        "z": [rounded(100 * row) for row in share],
+        "z": (100 * share).tolist(),
         "zmin": 0,
         "zmax": 100,
         "xgap": 2,
         "ygap": 2,
         "colorscale": [[0, "var(--panel)"], [1, "var(--blue)"]],
-        "text": numbers.tolist(),
+        "text": texts.tolist(),
         "hovertemplate": "%{text} graphs, %{z:.1f} % of the class<extra></extra>",
         "colorbar": {"thickness": 12, "outlinewidth": 0, "ticksuffix": " %"},
     }
@@ -75,19 +68,17 @@ def confusion_chart(
         heat |= {"texttemplate": "<b>%{text}</b><br>%{z:.0f} %", "showscale": False}
     # Names that would run into each other, or out of the chart, are turned.
     angle = -30 if max(map(len, names)) * len(names) > 24 else 0
+    x = named_axis("predicted class", names, 14, tickangle=angle)
+    y = named_axis("true class", names, 14, autorange="reversed")
     right = [percent(value) for value in share.diagonal()]
     said = "; ".join(f"{name}: {text} right" for name, text in zip(names, right, strict=True))
     head = ["true class", *(f"as {short(name)}" for name in names), "right"]
-    columns: list[Sequence[str]] = [[short(name) for name in names], *numbers.T, right]
+    columns: list[Sequence[str]] = [[short(name) for name in names], *texts.T, right]
     if in_sets is not None:
         head.append("in 90% sets")
         columns.append([percent(each) for each in in_sets / np.maximum(counts.sum(1), 1)])
     return Chart(
-        figure(
-            [heat],
-            named_axis("predicted class", names, 14, tickangle=angle),
-            named_axis("true class", names, 14, autorange="reversed"),
-        ),
+        figure([heat], x, y),
         f"Confusion matrix. {said}.",
         f"{caption} Rows are true classes; per cent of the row.",
         Table(head, [list(row) for row in zip(*columns, strict=True)]),
@@ -109,27 +100,25 @@ def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Cha
     shown = list(_ranked_classes(y, len(names)))
     if not shown:
         return []
-    roc = [series("lines", [0, 100], [0, 100], name="by chance", line=DIAGONAL)]
-    precision: list[Figure] = []
-    rows = []
+    roc, precision, rows = [_diagonal("by chance")], list[Figure](), []
     for i, c in enumerate(shown):
         positive, score, name = y == c, p[:, c], names[c]
-        style = {"color": colour(i), "dash": DASHES[i], "width": 2}
+        style = {"color": charts.colour(i), "dash": DASHES[i], "width": 2}
         false_rate, true_rate, _ = roc_curve(positive, score)
-        precisions, recall, _ = precision_recall_curve(positive, score)
+        precisions, recalls, _ = precision_recall_curve(positive, score)
         end = f"<extra>{label(name)}</extra>"
         hover = "%{y:.0f} % of the class found, with %{x:.0f} % of the others" + end
         roc.append(_curve(false_rate, true_rate, hover, name, style))
         hover = "%{x:.0f} % of the class found, %{y:.0f} % of those said to be it" + end
-        precision.append(_curve(recall[::-1], precisions[::-1], hover, name, style))
+        precision.append(_curve(recalls[::-1], precisions[::-1], hover, name, style))
         area = auroc(np.stack((-score, score), 1), positive)
-        areas = area, average_precision(score, positive)
-        written = (NONE if value is None else f"{value:.3f}" for value in areas)
+        both = area, average_precision(score, positive)
+        written = (NONE if value is None else f"{value:.3f}" for value in both)
         rows.append([short(name), *written, percent(positive.mean()), f"{positive.sum():,}"])
     table = Table(("class", "AUROC", "average precision", "share", "graphs"), rows)
     of_one = f" Of {short(names[shown[0]])}."
     which = " Each class against the rest." if len(shown) > 1 else of_one
-    said_area, said_precision = (", ".join(f"{row[0]} {row[i]}" for row in rows) for i in (1, 2))
+    areas, precisions = (", ".join(f"{row[0]} {row[i]}" for row in rows) for i in (1, 2))
     recall = "of the class found (recall), %"
 
     def chart(traces: Sequence[Figure], x: str, y: str, alt: str) -> Chart:
@@ -137,9 +126,9 @@ def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Cha
         drawn = figure(traces, axis(x, **ends), axis(y, **ends))
         return Chart(drawn, alt, f"{alt}{which} {n}.", table, height=340)
 
-    said = f"Precision-recall curve. Average precision: {said_precision}."
+    said = f"Precision-recall curve. Average precision: {precisions}."
     return [
-        chart(roc, "others taken for the class, %", recall, f"ROC curve. AUROC: {said_area}."),
+        chart(roc, "others taken for the class, %", recall, f"ROC curve. AUROC: {areas}."),
         chart(precision, recall, "rightly said (precision), %", said),
     ]
 
@@ -151,13 +140,12 @@ def _ranked_classes(y: Array, classes: int) -> Iterator[int]:
         yield from ([1] if counts.all() else [])
         return
     there = [c for c in np.argsort(-counts, kind="stable") if 0 < counts[c] < len(y)]
-    yield from sorted(int(c) for c in there[:MOST_SERIES])
+    yield from sorted(int(c) for c in there[: charts.MOST_SERIES])
 
 
 def _curve(x: Array, y: Array, hover: str, name: str, style: Figure) -> Figure:
     kept = np.unique(np.linspace(0, len(x) - 1, CURVE_POINTS).round().astype(int))
-    points = rounded(100 * x[kept]), rounded(100 * y[kept])
-    return series("lines", *points, hover, name=label(name, 16), line=style)
+    return series("lines", 100 * x[kept], 100 * y[kept], hover, name=label(name, 16), line=style)
 
 
 def calibration_curve(
@@ -176,46 +164,36 @@ def calibration_curve(
     uncalibrated = np.maximum(p, 1e-300) ** temperature[:, None]
     uncalibrated /= uncalibrated.sum(1, keepdims=True)
     hit = p.argmax(1) == y
-    curves = (
-        ("before", uncalibrated.max(1), "var(--orange)", "dash", "square-open"),
-        ("with temperature", p.max(1), "var(--blue)", "solid", "circle"),
-    )
-    traces = [series("lines", [0, 100], [0, 100], name="perfect", line=DIAGONAL)]
-    rows, lowest = [], 1.0
-    for name, confidence, shade, dash, symbol in curves:
+    traces, rows, lowest = [_diagonal("perfect")], [], 1.0
+    for name, each, colour, dash, symbol in (
+        ("before", uncalibrated, "var(--orange)", "dash", "square-open"),
+        ("with temperature", p, "var(--blue)", "solid", "circle"),
+    ):
+        confidence = each.max(1)
         in_bin = np.minimum((confidence * DRAWN_BINS).astype(int), DRAWN_BINS - 1)
         sums = (np.bincount(in_bin, of, DRAWN_BINS) for of in (None, confidence, hit))
-        count, sure, right = (each[np.unique(in_bin)] for each in sums)
+        count, sure, right = (one[np.unique(in_bin)] for one in sums)
         sure, right = sure / count, right / count
         lowest = min(lowest, sure.min())
+        size = numbers(6 + 12 * np.sqrt(count / len(hit)))
+        look: Figure = {
+            "line": {"color": colour, "dash": dash, "width": 1.5},
+            "marker": {"symbol": symbol, "color": colour, "opacity": 1, "size": size},
+        }
+        hover = (
+            f"%{{customdata}} graphs: %{{x:.0f}} % sure, %{{y:.0f}} % right<extra>{name}</extra>"
+        )
+        points = 100 * sure, 100 * right, hover
         traces.append(
-            series(
-                "lines+markers",
-                rounded(100 * sure),
-                rounded(100 * right),
-                "%{customdata} graphs: %{x:.0f} % sure, %{y:.0f} % right"
-                f"<extra>{name}</extra>",
-                name=name,
-                line={"color": shade, "dash": dash, "width": 1.5},
-                customdata=count.tolist(),
-                marker={
-                    "symbol": symbol,
-                    "color": shade,
-                    "opacity": 1,
-                    "size": rounded(6 + 12 * np.sqrt(count / len(hit))),
-                },
-            )
+            series("lines+markers", *points, name=name, customdata=numbers(count), **look)
         )
         bins = zip(sure, right, count, strict=True)
         rows += [[name, percent(s, 0), percent(r, 0), f"{graphs:,}"] for s, r, graphs in bins]
     start = max(0, 10 * int(10 * lowest) - 5)
-    before, after = (percent(error) for error in errors)
+    before, after = map(percent, errors)
+    x = axis("probability of the predicted class, %", range=[start, 102], zeroline=False)
     return Chart(
-        figure(
-            traces,
-            axis("probability of the predicted class, %", range=[start, 102], zeroline=False),
-            axis("graphs that were right, %", range=[-4, 106], zeroline=False),
-        ),
+        figure(traces, x, axis("graphs that were right, %", range=[-4, 106], zeroline=False)),
         "Calibration curve: share of right answers against the probability that the model gave, "
         "before and with temperature; the dotted diagonal is perfect.",
         f"Calibration. Expected calibration error {before} before, {after} with temperature "
@@ -241,10 +219,10 @@ def number_charts(
         name: What was measured.
         n: Sample sizes, for the captions.
     """
-    charts = [_agreement(measured, predicted, ids, name, n), _residuals(predicted - measured, n)]
+    drawn = [_agreement(measured, predicted, ids, name, n), _residuals(predicted - measured, n)]
     if nodes is not None and len(np.unique(nodes)) > 1:
-        charts.append(_error_by_size(np.abs(predicted - measured), nodes, n))
-    return charts
+        drawn.append(_error_by_size(np.abs(predicted - measured), nodes, n))
+    return drawn
 
 
 def _agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str, n: str) -> Chart:
@@ -252,16 +230,14 @@ def _agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str,
     drawn = np.arange(len(measured))
     if len(drawn) > MOST_POINTS:
         drawn = np.sort(np.random.default_rng(0).choice(drawn, MOST_POINTS, replace=False))
-    ends = rounded((min(measured.min(), predicted.min()), max(measured.max(), predicted.max())))
-    size = 7 if len(drawn) < 300 else 5
     points = series(
         "markers",
-        rounded(measured[drawn]),
-        rounded(predicted[drawn]),
+        measured[drawn],
+        predicted[drawn],
         "%{text}: measured %{x:.4g}, predicted %{y:.4g}",
         name="graphs",
         text=[label(ids[int(i)]) for i in drawn],
-        marker={"color": "var(--blue)", "size": size, "opacity": 0.55},
+        marker={"color": "var(--blue)", "size": 7 if len(drawn) < 300 else 5, "opacity": 0.55},
     )
     rows = []
     for part in _parts(measured):
@@ -269,13 +245,11 @@ def _agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str,
         means = predicted[part].mean(), np.abs(predicted[part] - measured[part]).mean()
         ranges = f"{three_digits(low)} to {three_digits(high)}"
         rows.append([ranges, f"{len(part):,}", *map(three_digits, means)])
+    ends = min(measured.min(), predicted.min()), max(measured.max(), predicted.max())
     sampled = f" {MOST_POINTS:,} of them are drawn." if len(drawn) < len(measured) else ""
+    x, y = (axis(f"{what} {label(name)}", zeroline=False) for what in ("measured", "predicted"))
     return Chart(
-        figure(
-            [series("lines", ends, ends, name="equal", line=DIAGONAL), points],
-            axis(f"measured {label(name)}", zeroline=False),
-            axis(f"predicted {label(name)}", zeroline=False),
-        ),
+        figure([_diagonal("equal", *ends), points], x, y),
         f"Scatter plot of predicted against measured {name}; the dotted diagonal is perfect.",
         f"Predicted against measured. {n}.{sampled}",
         Table(("measured", "graphs", "predicted on average", "mean error"), rows),
@@ -286,13 +260,9 @@ def _agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str,
 def _residuals(residual: Array, n: str) -> Chart:
     """How the errors are distributed."""
     counts, edges = np.histogram(residual, BARS)
-    bars = series(
-        "bar",
-        rounded((edges[1:] + edges[:-1]) / 2),
-        counts.tolist(),
-        "about %{x:.3g}: %{y:,} graphs",
-        marker={"color": "var(--blue)"},
-    )
+    blue = {"color": "var(--blue)"}
+    middles, hover = (edges[1:] + edges[:-1]) / 2, "about %{x:.3g}: %{y:,} graphs"
+    bars = series("bar", middles, counts, hover, marker=blue)
     moments = f"mean {three_digits(residual.mean())}, "
     moments += f"standard deviation {three_digits(residual.std())}"
     shares = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -309,28 +279,28 @@ def _residuals(residual: Array, n: str) -> Chart:
 
 def _error_by_size(error: Array, nodes: Array, n: str) -> Chart:
     """Whether the error grows with the graphs."""
-    parts = list(_parts(nodes))
-    size, mean = (np.array([values[part].mean() for part in parts]) for values in (nodes, error))
-    half = np.array([1.96 * error[part].std() / np.sqrt(len(part)) for part in parts])
-    ranges = [span(int(nodes[part].min()), int(nodes[part].max())) for part in parts]
+    sizes, means, halves, ranges, rows = [], [], [], [], []
+    for part in _parts(nodes):
+        mean, half = error[part].mean(), 1.96 * error[part].std() / np.sqrt(len(part))
+        sizes.append(nodes[part].mean())
+        means.append(mean)
+        halves.append(half)
+        ranges.append(span(int(nodes[part].min()), int(nodes[part].max())))
+        rows.append([ranges[-1], f"{len(part):,}", three_digits(mean), three_digits(half)])
     marks = series(
         "lines+markers",
-        rounded(size),
-        rounded(mean),
+        sizes,
+        means,
         "%{text} nodes: mean error %{y:.3g}",
         text=ranges,
         line={"color": "var(--blue)", "width": 1.5},
         marker={"color": "var(--blue)", "size": 8},
-        error_y=interval(mean - half, mean, mean + half),
+        error_y={"type": "data", "array": halves, "thickness": 2},
     )
-    rows = [
-        [text, f"{len(part):,}", three_digits(value), three_digits(wide)]
-        for text, part, value, wide in zip(ranges, parts, mean, half, strict=True)
-    ]
     return Chart(
         figure([marks], axis("nodes in a graph"), axis("mean absolute error", rangemode="tozero")),
         "Mean absolute error by the number of nodes in a graph.",
-        f"Error by size: graphs in {counted(len(parts), 'part')} of about equal number, with 95% "
+        f"Error by size: graphs in {counted(len(rows), 'part')} of about equal number, with 95% "
         f"intervals of the mean. {n}.",
         Table(("nodes", "graphs", "mean error", "± 95%"), rows),
         height=340,

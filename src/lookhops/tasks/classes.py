@@ -18,7 +18,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted, joined, percent
 from lookhops.graphs import Target
 from lookhops.ops.log_likelihood import log_likelihood
-from lookhops.tasks.answers import ClassAnswers, Tested
+from lookhops.tasks.answers import ClassAnswers, Ensemble, Tested
 from lookhops.tasks.charts import calibration_curve, confusion_chart, ranking_curves
 from lookhops.tasks.conformal import class_quantiles, class_scores, class_sets
 from lookhops.tasks.metrics import (
@@ -153,29 +153,30 @@ class Classification(TargetTask):
 
     # ---------------------------------------------------------------- training
 
-    def known(self, target: Tensor) -> Tensor:
-        return target >= 0
-
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
         """The classes that only graphs outside the training part have."""
-        absent = set(target[self.known(target)].tolist()) - set(target[train].tolist())
-        names = ", ".join(repr(self.class_names[c]) for c in sorted(absent))
-        return f"class {names} has no graph" if absent else None
+        absent = (self._counts(target) > 0) & (self._counts(target[train]) == 0)
+        names = ", ".join(repr(self.class_names[c]) for c in absent.nonzero().flatten().tolist())
+        return f"class {names} has no graph" if names else None
+
+    def _counts(self, target: Tensor) -> Tensor:
+        """How many graphs each class has, shape (classes)."""
+        known = target[self.known(target)].long()
+        return torch.bincount(known, minlength=self.out_channels)
 
     def fit(self, train_target: Tensor) -> Tensor | None:
         """Class weights n / (classes * count), shape (classes), zero for absent ones."""
         if not self.class_weights:
             return None
-        known = train_target[self.known(train_target)]
-        count = torch.bincount(known, minlength=self.out_channels)
-        weight = known.numel() / (self.out_channels * count.clamp(min=1).float())
+        count = self._counts(train_target)
+        weight = count.sum() / (self.out_channels * count.clamp(min=1).float())
         return torch.where(count > 0, weight, 0)
 
     def losses(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Weighted mean of the negative log-likelihood, and the sum of the weights."""
-        return log_likelihood(output, target, fitted, real)
+        return log_likelihood(output, target.nan_to_num(-1).long(), fitted, real)
 
     def scores(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
@@ -211,18 +212,22 @@ class Classification(TargetTask):
         up to, and under ``conformal_quantile of NAME`` that of a class where it is another one; the
         ``threshold``, where there is to be one.
         """
-        known = self.known(target)
-        y, outputs = as_array(target[known]), as_array(output[known].double())
-        found = {"temperature": choose_temperature(outputs, y)}
+        known, y = self._known(output, target)
+        found = {"temperature": choose_temperature(as_array(known.double()), y)}
         answers = self.answers(output if unseen is None else unseen, found)
         *each, together = class_quantiles(self.distances(answers, target), self.out_channels)
         found[QUANTILE] = together
         pairs = zip(self.class_names, each, strict=True)
         found |= {f"{QUANTILE} of {name}": one for name, one in pairs if one != together}
         if self.threshold is not None:
-            p = as_array(self.answers(output[known], found))
+            p = as_array(self.answers(known, found))
             found["threshold"] = choose_threshold(p[:, 1], y, self.threshold)
         return found
+
+    def _known(self, output: Tensor, target: Tensor) -> tuple[Tensor, Array]:
+        """The outputs for the graphs whose class is known, and the numbers of their classes."""
+        known = self.known(target)
+        return output[known], as_array(target[known].long())
 
     def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
         """One less the probability of the true class, and that class."""
@@ -251,11 +256,9 @@ class Classification(TargetTask):
         given before and after the temperature. ``coverage`` is the share of conformal sets of 90 %
         that hold the class.
         """
-        known = self.known(target)
-        output, target = output[known], target[known]
-        y, p = as_array(target), as_array(self.answers(output, {}))
-        calibrated = as_array(self.answers(output, by or {}))
-        found = self._rates(self.decided(calibrated, by or {}), output, target)
+        output, y = self._known(output, target)
+        p, calibrated = (as_array(self.answers(output, one)) for one in ({}, by or {}))
+        found = self._rates(self.decided(calibrated, by or {}), output, y)
         if by is None:
             return found
         errors = {
@@ -264,14 +267,16 @@ class Classification(TargetTask):
         }
         return {**found, **by, **errors, **coverage_of(self._sets(calibrated, by), y)}
 
-    def _rates(self, decided: Array, output: Tensor, target: Tensor) -> MetricValues:
+    def _rates(self, decided: Array, output: Tensor, y: Array) -> MetricValues:
         """Rates of the classes that are answered, shape (g), and AUROC and loss of the outputs."""
-        y, p = as_array(target), as_array(self.answers(output, {}))
-        matrix = confusion_matrix(y, decided, self.out_channels)
+        p, matrix = (
+            as_array(self.answers(output, {})),
+            confusion_matrix(y, decided, self.out_channels),
+        )
         found: MetricValues = {
             **{name: float(value) for name, value in rates(matrix).items()},
             "auroc": auroc(p, y),
-            "loss": float(self.losses(output.double(), target)[0]),
+            "loss": float(self.losses(output.double(), torch.from_numpy(y))[0]),
         }
         if self.out_channels == 2:
             found |= {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
@@ -279,11 +284,10 @@ class Classification(TargetTask):
 
     def measure(self, answers: ClassAnswers, target: Tensor) -> MetricValues:
         """Rates, AUROC and calibration error, and how often the sets hold the class."""
-        p, y = answers.probabilities, as_array(target)
+        p, y = answers.probabilities, as_array(target.long())
         # Answers as outputs: their softmax is what they are.
         output = torch.from_numpy(np.log(np.maximum(p, 1e-300)))
-        found = self._rates(answers.numbers, output, target)
-        found["ece_after"] = calibration_error(p, y)
+        found = self._rates(answers.numbers, output, y) | {"ece_after": calibration_error(p, y)}
         if answers.sets is not None:
             found |= coverage_of(answers.sets, y)
             held = answers.sets[np.arange(len(y)), y]
@@ -294,24 +298,22 @@ class Classification(TargetTask):
 
     def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
         """``majority``: the share of the class that is commonest in the training part."""
+        commonest = int(as_array(self._counts(train_target)).argmax())
         known = target[self.known(target)]
-        commonest = self.class_names.index(str(self.commonest_label(train_target)))
         return {"majority": float((known == commonest).double().mean()) if len(known) else None}
 
     def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor | None:
         """The number of the class that is commonest in all training parts together."""
         known = commonest in self.class_names
-        return torch.tensor([self.class_names.index(str(commonest))]) if known else None
+        return torch.tensor([float(self.class_names.index(str(commonest)))]) if known else None
 
     def count_labels(self, target: Tensor) -> dict[str, int]:
-        counts = torch.bincount(target[self.known(target)], minlength=self.out_channels)
-        return dict(zip(self.class_names, counts.tolist(), strict=True))
+        return dict(zip(self.class_names, self._counts(target).tolist(), strict=True))
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of AUROC."""
-        known = self.known(target)
-        p = as_array(self.answers(output[known], {}))
-        return {"auroc": bootstrap_auroc(p, as_array(target[known]))}
+        output, y = self._known(output, target)
+        return {"auroc": bootstrap_auroc(as_array(self.answers(output, {})), y)}
 
     def redrawn(
         self, truth: Array, values: Array, calibration: Calibration, generator: Generator
@@ -337,8 +339,8 @@ class Classification(TargetTask):
         held = np.zeros(self.out_channels, dtype=np.int64)
         each = calibrations or [{}] * len(outputs)
         for output, target, calibration in zip(outputs, targets, each, strict=True):
-            known = self.known(target)
-            p, y = as_array(self.answers(output[known], calibration)), as_array(target[known])
+            output, y = self._known(output, target)
+            p = as_array(self.answers(output, calibration))
             matrix += confusion_matrix(y, self.decided(p, calibration), self.out_channels)
             inside = self._sets(p, calibration)[np.arange(len(y)), y]
             held += np.bincount(y[inside], minlength=self.out_channels)
@@ -347,29 +349,28 @@ class Classification(TargetTask):
 
     # ---------------------------------------------------------------- new graphs
 
-    def answer(
-        self,
-        name: str,
-        together: Array,
-        alone: Array,
-        calibrations: Sequence[Calibration],
-        regions: Array | None,
-    ) -> ClassAnswers:
+    def answer(self, given: Ensemble) -> ClassAnswers:
         """The class that the mean of the probabilities gives, and how far the networks agree.
 
         It is held against the mean of the seeds' thresholds, where they have one.
         """
-        thresholds = [one["threshold"] for one in calibrations if "threshold" in one]
+        thresholds = [one["threshold"] for one in given.calibrations if "threshold" in one]
         mean = {"threshold": float(np.mean(thresholds))} if thresholds else {}
-        chosen = self.decided(together, mean)
-        pairs = zip(alone, calibrations, strict=True)
+        alone, regions, chosen = given.alone, given.regions, self.decided(given.mean, mean)
+        pairs = zip(alone, given.calibrations, strict=True)
         votes = np.stack([self.decided(p, calibration) for p, calibration in pairs])
         likely = np.take_along_axis(alone, np.broadcast_to(chosen, votes.shape)[..., None], -1)
         if regions is not None:  # what is answered is never left out
             regions = regions | one_hot(chosen, self.out_channels)
-        agreement, spread = (votes == chosen).mean(0), likely[..., 0].std(0)
         return ClassAnswers(
-            name, self.class_names, together, chosen, agreement, spread, len(alone), regions
+            name=given.name,
+            spread=likely[..., 0].std(0),
+            models=len(alone),
+            class_names=self.class_names,
+            probabilities=given.mean,
+            numbers=chosen,
+            agreement=(votes == chosen).mean(0),
+            sets=regions,
         )
 
     def agreement(self, answers: ClassAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
@@ -389,17 +390,13 @@ class Classification(TargetTask):
 
     # ---------------------------------------------------------------- tables
 
-    def as_target(self, column: Tensor) -> Tensor:
-        """Numbers of classes, -1 where blank, from a column of float64 with NaN there."""
-        return column.nan_to_num(-1).long()
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The true class, and the probability of each."""
         return ("class", *(f"p({name})" for name in self.class_names))
 
     def label(self, target: Any) -> str:
-        return self.class_names[int(target)] if target >= 0 else ""
+        return self.class_names[int(target)] if target == target else ""
 
     def parse(self, cells: Sequence[str]) -> Array:
         numbers = {name: float(number) for number, name in enumerate(self.class_names)}

@@ -69,10 +69,11 @@ def class_scores(p: Array, y: Array) -> Array:
 
     Args:
         p: Probabilities, shape (g, classes).
-        y: Numbers of classes, -1 where blank, shape (g).
+        y: Numbers of classes, NaN where blank, shape (g).
     """
     known = np.flatnonzero(y >= 0)
-    return np.stack((1 - p[known, y[known]], y[known]), 1)
+    classes = y[known].astype(np.int64)
+    return np.stack((1 - p[known, classes], classes), 1)
 
 
 def class_sets(p: Array, scores: Sequence[Array], coverage: float = COVERAGE) -> Array:

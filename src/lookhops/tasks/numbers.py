@@ -19,7 +19,7 @@ from lookhops.core.options import LOSSES
 from lookhops.core.words import counted
 from lookhops.graphs import Target
 from lookhops.graphs.targets import LARGEST
-from lookhops.tasks.answers import NumberAnswers, Tested
+from lookhops.tasks.answers import Ensemble, NumberAnswers, Tested
 from lookhops.tasks.charts import number_charts
 from lookhops.tasks.conformal import (
     conformal_quantile,
@@ -79,9 +79,6 @@ class OneNumber(TargetTask):
         """Each metric of numbers against those measured, shape (n); none where not defined."""
 
     # ---------------------------------------------------------------- training
-
-    def known(self, target: Tensor) -> Tensor:
-        return ~target.isnan()
 
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
         known = target[train][self.known(target[train])]
@@ -203,17 +200,10 @@ class OneNumber(TargetTask):
 
     # ---------------------------------------------------------------- new graphs
 
-    def answer(
-        self,
-        name: str,
-        together: Array,
-        alone: Array,
-        calibrations: Sequence[Calibration],
-        regions: Array | None,
-    ) -> NumberAnswers:
+    def answer(self, given: Ensemble) -> NumberAnswers:
         """The mean, and how far the networks are from it."""
-        spread = alone.std(0)[:, 0]
-        return NumberAnswers(self.name, together[:, 0], spread, len(alone), regions)
+        spread, values = given.alone.std(0)[:, 0], given.mean[:, 0]
+        return NumberAnswers(self.name, spread, len(given.alone), values, given.regions)
 
     def agreement(self, answers: NumberAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
         """The sum of the absolute errors."""
@@ -228,9 +218,6 @@ class OneNumber(TargetTask):
         return f"mean error {total / count:.3g} in {graphs}{when} {self.asked}"
 
     # ---------------------------------------------------------------- tables
-
-    def as_target(self, column: Tensor) -> Tensor:
-        return column
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -153,7 +153,7 @@ class SeveralTargets(Task):
             channels = output[..., first.channels.start : last.channels.stop]
             # The targets become a leading axis, as members are: shape (..., heads, g, channels).
             channels = channels.unflatten(-1, (len(heads), -1)).movedim(-2, -3)
-            y = first.task.as_target(target[..., first.column : last.column + 1].movedim(-1, -2))
+            y = target[..., first.column : last.column + 1].movedim(-1, -2)
             there = None if real is None else real.unsqueeze(-2)
             mean, of = first.task.losses(channels, y, of_heads, there)
             total, weight = total + (mean * of).sum(-1), weight + of.sum(-1)
@@ -266,10 +266,7 @@ class SeveralTargets(Task):
         )
 
     def labels(self, target: Any) -> tuple[str, ...]:
-        return tuple(
-            "" if value != value else task.label(value)
-            for value, task in zip(target, self.tasks, strict=True)
-        )
+        return tuple(task.label(value) for value, task in zip(target, self.tasks, strict=True))
 
     @property
     def asked(self) -> str:

@@ -15,7 +15,8 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.core.charts import Chart
 from lookhops.graphs import Graphs, Target
-from lookhops.tasks.answers import TargetAnswers, Tested
+from lookhops.graphs.targets import target_columns
+from lookhops.tasks.answers import Ensemble, TargetAnswers, Tested
 from lookhops.tasks.metrics import Metric
 
 #: A tensor that may be left out.
@@ -81,7 +82,7 @@ class Task(ABC):
 
     @abstractmethod
     def targets(self, graphs: Graphs) -> Tensor:
-        """What the loss compares with, shape (g, ...)."""
+        """What the loss compares with, float64, NaN where blank, shape (g, ...)."""
 
     @abstractmethod
     def known(self, target: Tensor) -> Tensor:
@@ -270,9 +271,12 @@ class TargetTask(Task):
         return (Head("", self),)
 
     def targets(self, graphs: Graphs) -> Tensor:
-        """The class or the number of each graph, shape (g)."""
-        assert graphs.y is not None
-        return graphs.y
+        """The number of the class, or the number, of each graph, shape (g)."""
+        [(_, values)] = target_columns(graphs.y, graphs.targets)
+        return torch.from_numpy(values).to(graphs.device)
+
+    def known(self, target: Tensor) -> Tensor:
+        return ~target.isnan()
 
     @classmethod
     @abstractmethod
@@ -284,10 +288,6 @@ class TargetTask(Task):
     def target(self, name: str) -> Target:
         """How the truth is read from other graphs, where its column has this name."""
         return Target(name, self.class_names, self.words)
-
-    @abstractmethod
-    def as_target(self, column: Tensor) -> Tensor:
-        """What :meth:`targets` gives, from a column of float64 with NaN where it is blank."""
 
     @abstractmethod
     def label(self, target: Any) -> str:
@@ -316,23 +316,8 @@ class TargetTask(Task):
         return None
 
     @abstractmethod
-    def answer(
-        self,
-        name: str,
-        together: Array,
-        alone: Array,
-        calibrations: Sequence[Calibration],
-        regions: Array | None,
-    ) -> TargetAnswers:
-        """What all networks answer together.
-
-        Args:
-            name: Of the target; nothing where it is the only one.
-            together: The mean over the seeds of their answers, shape (g, channels).
-            alone: The answers of each network, shape (networks, g, channels).
-            calibrations: Those of the seed of each network.
-            regions: What :meth:`regions` gave.
-        """
+    def answer(self, given: Ensemble) -> TargetAnswers:
+        """What all networks answer together."""
 
     def expected_error(self, outputs: Sequence[Tensor], variance: Maybe) -> Maybe:
         """Its own :meth:`deviation`, shape (g)."""
@@ -451,8 +436,8 @@ class Head(NamedTuple):
         return self.name or self.task.name
 
     def target(self, target: Tensor) -> Tensor:
-        """Its own target of those that :meth:`Task.targets` gave, as its task has it."""
-        return target if self.column < 0 else self.task.as_target(target[..., self.column])
+        """Its own target of those that :meth:`Task.targets` gave."""
+        return target if self.column < 0 else target[..., self.column]
 
     def deviation(self, deviation: Maybe) -> Maybe:
         """Its own column of what :meth:`Task.deviation` gave, shape (g, 1)."""

@@ -52,20 +52,21 @@ def write_page(
     results: Results, folder: Path, tables: Sequence[str], figures: Sequence[str]
 ) -> list[Path]:
     """Write the page, its tables (Markdown, CSV, LaTeX) and figures (SVG, PNG); the files."""
+    made = make_tables(results, tables)
+    drawn = {name: picture for name in figures if (picture := FIGURE_MAKERS[name](results))}
     with changing(folder) as new:
-        paths = _write_page(results, new, tables, figures)
+        paths = [path for table in made for path in table.write(new / FOLDER, results.quick)]
+        for name, picture in drawn.items():
+            paths += save_both(picture, new / FOLDER, name)
+        write_text(new / PAGE, _page(results, made, tables, drawn))
+        paths.insert(0, new / PAGE)
     return [folder / path.relative_to(new) for path in paths]
 
 
-def _write_page(
-    results: Results, folder: Path, tables: Sequence[str], figures: Sequence[str]
-) -> list[Path]:
-    inner = folder / FOLDER
-    made = make_tables(results, tables)
-    paths = [path for table in made for path in table.write(inner, results.quick)]
-    drawn = {name: picture for name in figures if (picture := FIGURE_MAKERS[name](results))}
-    for name, picture in drawn.items():
-        paths += save_both(picture, inner, name)
+def _page(
+    results: Results, made: Sequence[Table], tables: Sequence[str], drawn: Mapping[str, Figure]
+) -> str:
+    """The page in Markdown, with these tables and figures."""
     all_rows = {"conv", "pool"} <= {*tables}
     chosen = asdict(ROWS["recommended"].model)
     page = templates_of("lookhops.report.paper", keep_trailing_newline=True)
@@ -85,23 +86,21 @@ def _write_page(
         parameters=_parameters(results),
         ran=_environment(results),
     )
-    write_text(folder / PAGE, f"{text.rstrip()}\n")
-    return [folder / PAGE, *paths]
+    return f"{text.rstrip()}\n"
 
 
 def _reached(results: Results) -> str:
     """On which data sets the recommended model is above the paper's best number; if it was run."""
-    found = {d: ROWS["recommended"].cell(results, d) for d in datasets_in_order(results)}
-    above: dict[str, bool] = {
-        name: cell.mean_std()[0] > best[0]
-        for name, cell in found.items()
-        if cell and (best := best_published(name))
-    }
-    if not above:
+    above, below = list[str](), list[str]()
+    for name in datasets_in_order(results):
+        cell, best = ROWS["recommended"].cell(results, name), best_published(name)
+        if cell and best:
+            (above if cell.mean_std()[0] > best[0] else below).append(name)
+    if not above and not below:
         return ""
-    yes, no = ([name for name, is_so in above.items() if is_so == want] for want in (True, False))
-    where = f"{' (' + ', '.join(yes) + ')' if yes else ''}{'; not on ' * bool(no)}{', '.join(no)}"
-    return f"{len(yes)} of {len(above)} data sets{where}"
+    text = f"{len(above)} of {len(above) + len(below)} data sets"
+    text += f" ({', '.join(above)})" if above else ""
+    return text + (f"; not on {', '.join(below)}" if below else "")
 
 
 def commands(results: Results, table: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lookhops.core.tables import Table
@@ -121,9 +121,9 @@ def data_table(results: Results) -> Table:
     rows, records = [], []
     for name in datasets_in_order(results):
         mine = results.notes.get(name, {}).get("data") or {}
-        theirs = paper_numbers()["datasets"].get(name, {})
-        rows.append([[name], *_beside(mine, theirs, formats, marked=True)])
-        records.append({"dataset": name, **mine, **_paper_columns(theirs, formats)})
+        cells, theirs = _beside(mine, "datasets", name, formats)
+        rows.append([[name], *cells])
+        records.append({"dataset": name, **mine, **theirs})
     note = "**Ours**, then the paper's, with ✓ where they are the same. Edges are undirected ones."
     return Table(["data set", *formats], rows, note, "data", "Data sets", records)
 
@@ -135,12 +135,10 @@ def gain_table(results: Results) -> Table:
     for name in datasets_in_order(results):
         gain = results.notes.get(name, {}).get("gain") or {}
         mine, suggested = gain.get("fit", {}), gain.get("suggested_k")
-        theirs = paper_numbers()["gain_fit"].get(name, {})
-        cells = _beside(mine, theirs, formats)
+        cells, theirs = _beside(mine, "gain_fit", name, formats)
         rows.append([[name], *cells, [str(suggested) if suggested else NONE]])
         fitted = {key: mine[key] for key in formats if key in mine}
-        record = {"dataset": name, **fitted, "suggested_k": suggested}
-        records.append({**record, **_paper_columns(theirs, formats)})
+        records.append({"dataset": name, **fitted, "suggested_k": suggested, **theirs})
     note = (
         "IG(k) for k = 2 to 9, fitted by least squares. **Ours**, then the paper's. The suggested "
         "k is the smallest that loses at most 5% of the information, exp(\N{MINUS SIGN}b k)."
@@ -151,25 +149,18 @@ def gain_table(results: Results) -> Table:
 
 
 def _beside(
-    mine: Mapping[str, Any],
-    theirs: Mapping[str, Any],
-    formats: Mapping[str, str],
-    marked: bool = False,
-) -> list[list[str]]:
-    """A cell for each number: ours, then the paper's, marked where that is asked for."""
-    cells = []
+    mine: Mapping[str, Any], table: str, dataset: str, formats: Mapping[str, str]
+) -> tuple[list[list[str]], dict[str, Any]]:
+    """A cell for each number: ours, then the paper's, counts marked; and the paper's by name."""
+    theirs, cells = paper_numbers()[table].get(dataset, {}), []
     for name, form in formats.items():
         value = mine.get(name)
         lines = [NONE if value is None else f"**{value:{form}}**"]
         if theirs:
-            mark = (" ✓" if value == theirs[name] else " ✗") if marked and mine else ""
+            mark = (" ✓" if value == theirs[name] else " ✗") if form == "," and mine else ""
             lines.append(f"{theirs[name]:{form}}{mark}")
         cells.append(lines)
-    return cells
-
-
-def _paper_columns(theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {f"paper_{name}": theirs[name] for name in names if theirs}
+    return cells, {f"paper_{name}": theirs[name] for name in formats if theirs}
 
 
 def make_tables(results: Results, names: Sequence[str]) -> list[Table]:
@@ -197,53 +188,41 @@ NOTE = (
 def own_table(results: Results) -> Table:
     """Accuracy of our own rows, and how far the recommended model is ahead of each."""
     datasets = [name for name in DATASETS if ROWS[RECOMMENDED].cell(results, name)]
+
+    def mean(values: Sequence[float]) -> str:
+        """Over the data sets, where there is a value for each."""
+        complete = bool(values) and len(values) == len(datasets)
+        return f"{sum(values) / len(values):.1f}" if complete else NONE
+
     best = [best_published(name) for name in datasets]
-    rows: list[list[list[str]]] = [
-        [
-            ["the paper's best"],
-            *([f"{one[0]:.1f}", one[1]] if one else [NONE] for one in best),
-            [_mean([one[0] for one in best if one], datasets)],
-            [NONE],
-            [NONE],
-        ]
-    ]
+    published_best = [[f"{one[0]:.1f}", one[1]] if one else [NONE] for one in best]
+    mean_best = [mean([one[0] for one in best if one])]
+    rows = [[["the paper's best"], *published_best, mean_best, [NONE], [NONE]]]
     every = [*rows_of("ours"), *(ROWS[slug] for slug in OF_THE_PAPER)]
     shown = [row for row in every if any(row.cell(results, name) for name in datasets)]
     ahead = _ahead(results, [row for row in shown if row.slug != RECOMMENDED and row.members == 1])
     records: list[dict[str, Any]] = []
     for row in shown:
-        cells = [row.cell(results, name) for name in datasets]
-        found = [cell.mean_std() for cell in cells if cell]
+        cells = {name: row.cell(results, name) for name in datasets}
+        scores = {name: cell.mean_std() for name, cell in cells.items() if cell}
         mark = "**" if row.slug == RECOMMENDED else ""
-        accuracies = [[_accuracy(cell, mark)] for cell in cells]
-        mean = f"{mark}{_mean([one[0] for one in found], datasets)}{mark}"
+        accuracies = [[_accuracy(cell, mark)] for cell in cells.values()]
+        average = f"{mark}{mean([score for score, _ in scores.values()])}{mark}"
         sized = row.cell(results, COST_DATASET)
         size = f"{sized.parameters / 1000:.1f}k" if sized and sized.parameters else NONE
-        name = [row.label, f"`{row.slug}`"]
-        rows.append([name, *accuracies, [mean], [size], ahead.get(row.slug, [NONE])])
-        for dataset, cell in zip(datasets, cells, strict=True):
-            if cell:
-                values = dict(zip(("mean", "std"), cell.mean_std(), strict=True))
-                records.append({"row": row.slug, "dataset": dataset, **values})
+        names = [row.label, f"`{row.slug}`"]
+        rows.append([names, *accuracies, [average], [size], ahead.get(row.slug, [NONE])])
+        for dataset, (score, std) in scores.items():
+            records.append({"row": row.slug, "dataset": dataset, "mean": score, "std": std})
     head = ["row", *datasets, "mean", "parameters", "behind by"]
     return Table(head, rows, NOTE, "ours", "The recommended model", records)
 
 
-def _mean(values: Sequence[float], datasets: Sequence[str]) -> str:
-    """Over the data sets, where there is a value for each."""
-    complete = bool(datasets) and len(values) == len(datasets)
-    return f"{sum(values) / len(values):.1f}" if complete else NONE
-
-
 def _ahead(results: Results, rows: Sequence[Row]) -> dict[str, list[str]]:
     """For each row, by how much the recommended model is ahead of it, and p."""
-    found = {}
-    for row in rows:
-        measured = measure(Contrast(row.label, (RECOMMENDED,), (row.slug,)), results)
-        if measured:
-            found[row.slug] = over_datasets(list(measured.values()))
+    contrasts = {row.slug: Contrast(row.label, (RECOMMENDED,), (row.slug,)) for row in rows}
+    measured = {slug: measure(contrast, results) for slug, contrast in contrasts.items()}
+    found = {slug: over_datasets([*each.values()]) for slug, each in measured.items() if each}
     adjusted = holm([one.p for one in found.values()])
-    return {
-        slug: [signed(one.mean), f"p = {p:.2g}"]
-        for (slug, one), p in zip(found.items(), adjusted, strict=True)
-    }
+    pairs = zip(found.items(), adjusted, strict=True)
+    return {slug: [signed(one.mean), f"p = {p:.2g}"] for (slug, one), p in pairs}

@@ -15,7 +15,6 @@ from lookhops.core.charts import (
     interval,
     label,
     marks,
-    rounded,
     rows_axis,
     series,
 )
@@ -199,11 +198,11 @@ def accuracies(group: Comparison, caption: str, height: int) -> Chart:
     names, each = list(group.cells), list(group.scores.values())
     means, spreads = zip(*(cell.mean_std() for cell in group.cells.values()), strict=True)
     rows = [i for i, values in enumerate(each) for _ in values]
-    scores = rounded(np.concatenate(each))
+    scores = np.concatenate(each)
     dots = marks(scores, rows, shown, "one seed", "muted", "circle-open", 8)
-    spread = {"type": "data", "array": rounded(spreads), "thickness": 2} if seeds > 1 else None
+    spread = {"type": "data", "array": spreads, "thickness": 2} if seeds > 1 else None
     name = "mean ± standard deviation" if spread else "mean"
-    mean = marks(rounded(means), range(len(names)), f"mean {shown}", name, "blue", error_x=spread)
+    mean = marks(means, range(len(names)), f"mean {shown}", name, "blue", error_x=spread)
     said = "; ".join(f"{name} {text}" for name, text in group.written.items())
     table = [(name, text, str(seeds)) for name, text in group.written.items()]
     x = axis(f"test {main.heading}", zeroline=False)
@@ -228,7 +227,7 @@ def differences(group: Comparison, pairs: Sequence[Pair], caption: str, height: 
             found = [pairs[i].difference for i in rows]
             low, mean, high = zip(*((one.low, one.mean, one.high) for one in found), strict=True)
             hover, bars = f"%{{x:+.{group.digits}f}} {group.unit}", interval(low, mean, high)
-            traces.append(marks(rounded(mean), rows, hover, name, colour, symbol, error_x=bars))
+            traces.append(marks(mean, rows, hover, name, colour, symbol, error_x=bars))
     points = "percentage points" if group.main.share else group.unit
     if len(pairs) > 1 and len({pair.first for pair in pairs}) == 1:
         title = f"{label(pairs[0].first, 16)} {MINUS} others, {points}"
@@ -275,7 +274,7 @@ def _chart(
     y = [cost.score for cost in costs]
     front = pareto_front(x, y, main.higher_is_better)
     line = {"color": "var(--blue)", "width": 2}
-    ends = rounded([x[i] for i in front]), rounded([y[i] for i in front])
+    ends = [x[i] for i in front], [y[i] for i in front]
     traces = [series("lines", *ends, name="no other is better for less", line=line)]
     for name, places, colour, symbol in (
         ("on the line", front, "blue", "diamond"),
@@ -283,7 +282,7 @@ def _chart(
     ):
         if places:
             models = [costs[i].model for i in places]
-            at = rounded([x[i] for i in places]), rounded([y[i] for i in places])
+            at = [x[i] for i in places], [y[i] for i in places]
             dots = marks(*at, "%{customdata}: %{y:.4g}", name, colour, symbol, size=10)
             texts = {"text": [numbers[model] for model in models], "textposition": "top center"}
             names = {"customdata": [label(model) for model in models]}

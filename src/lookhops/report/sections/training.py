@@ -8,7 +8,6 @@ from math import inf
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from lookhops.core.charts import (
     ZERO,
@@ -18,7 +17,6 @@ from lookhops.core.charts import (
     figure,
     interval,
     marks,
-    rounded,
     rows_axis,
     series,
 )
@@ -77,22 +75,21 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
     rows = []
     for seed, epochs in first.items():
         kept = epochs.iloc[max(best[seed], 1) - 1]
-        at = [f"{kept[name]:.4f}" for name in ("train_loss", "val_loss")]
-        at += [metric.written(kept[f"val_{metric.name}"])] if metric else []
-        rows.append([str(seed), str(len(epochs)), str(best[seed]), *at])
+        losses = [f"{kept[name]:.4f}" for name in ("train_loss", "val_loss")]
+        scores = [metric.written(kept[f"val_{metric.name}"])] if metric else []
+        rows.append([str(seed), str(len(epochs)), str(best[seed]), *losses, *scores])
     head = ["seed", "epochs", "kept epoch", "training loss", "validation loss"]
     head += [f"validation {metric.title}"] if metric else []
     table = Table(head, rows, "At the epoch that was kept")
     n = counted(len(first), "seed")
     over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
     names = {"train_loss": "training", "val_loss": "validation"}
-    losses = curves(history, best, names, "loss")
+    drawn = curves(history, best, names, "loss")
     shown = f"{title}Loss a graph: training dotted, validation solid. {each}"
-    charts = [Chart(losses, f"Training and validation loss {over}.", shown, table)]
+    charts = [Chart(drawn, f"Training and validation loss {over}.", shown, table)]
     if metric is not None:
-        unit, scale = (", %", 100) if metric.share else ("", 1)
         names = {f"val_{metric.name}": "validation"}
-        drawn = curves(history, best, names, f"{metric.title}{unit}", scale)
+        drawn = curves(history, best, names, metric.heading, metric.scale)
         per_cent = ", in per cent" if metric.share else ""
         name = metric.title[0].upper() + metric.title[1:]
         shown = f"{title}{name} on the validation graphs{per_cent}. {each}"
@@ -117,37 +114,31 @@ def curves(
     """
     looks = (("var(--orange)", "dot"), ("var(--blue)", "solid"))[-len(columns) :]
     first = {seed: rows for (seed, member), rows in history.items() if member == 0}
-    width = 2 if len(first) == 1 else 1.4
-
-    def line(rows: pd.DataFrame, column: str, said: str, **look: Any) -> Figure:
-        values = rounded(scale * np.asarray(rows[column]))
-        said = f"epoch %{{x}}: %{{y:.4g}}<extra>{said}</extra>"
-        return series("lines", map(int, rows["epoch"]), values, said, **look)
-
+    width, in_legend = 2 if len(first) == 1 else 1.4, (next(iter(first)), 0)
+    members_first = sorted(history, key=lambda key: key[1] == 0)
     traces = []
     for (column, name), (stroke, dash) in zip(columns.items(), looks, strict=True):
-        drawn: dict[str, Any] = {"name": name, "legendgroup": name}
-        for (seed, member), rows in history.items():
-            if member:
-                faint = {"line": {"color": stroke, "dash": dash, "width": 1}, "opacity": 0.3}
-                said = f"seed {seed}, member {member + 1}"
-                traces.append(line(rows, column, said, **drawn, **faint, showlegend=False))
-        for number, (seed, rows) in enumerate(first.items()):
-            plain = {"line": {"color": stroke, "dash": dash, "width": width}, "opacity": 0.85}
-            shown = number == 0
-            traces.append(line(rows, column, f"seed {seed}", **drawn, **plain, showlegend=shown))
-    main = list(columns)[-1]
+        for key in members_first:
+            seed, member = key
+            who = f"seed {seed}, member {member + 1}" if member else f"seed {seed}"
+            curve = series(
+                "lines",
+                map(int, history[key]["epoch"]),
+                scale * np.asarray(history[key][column]),
+                f"epoch %{{x}}: %{{y:.4g}}<extra>{who}</extra>",
+                name=name,
+                legendgroup=name,
+                showlegend=key == in_legend,
+                line={"color": stroke, "dash": dash, "width": 1 if member else width},
+                opacity=0.3 if member else 0.85,
+            )
+            traces.append(curve)
     kept = {seed: best[seed] for seed in first if best[seed]}
-    diamonds = series(
-        "markers",
-        kept.values(),
-        rounded([scale * first[seed][main].iloc[epoch - 1] for seed, epoch in kept.items()]),
-        "%{text} kept epoch %{x}",
-        name="kept epoch",
-        marker={"color": "var(--vermillion)", "symbol": "diamond", "size": 10}
-        | {"line": {"color": "var(--page)", "width": 1.5}},
-        text=[f"seed {seed}" for seed in kept],
-    )
+    scores = [scale * first[seed][[*columns][-1]].iloc[epoch - 1] for seed, epoch in kept.items()]
+    hover = "%{text} kept epoch %{x}"
+    diamonds = marks(kept.values(), scores, hover, "kept epoch", "vermillion", size=10)
+    diamonds["marker"]["line"] = {"color": "var(--page)", "width": 1.5}
+    diamonds["text"] = [f"seed {seed}" for seed in kept]
     epochs = axis("epoch", rangemode="tozero", zeroline=False)
     return figure([*traces, diamonds], epochs, axis(title))
 
@@ -177,18 +168,12 @@ def tuning_section(found: Tuning) -> Section:
 
 def chosen_table(found: Tuning) -> Table:
     """What was chosen for each outer split, and how it did."""
-    main = found.main
+    main, rows = found.main, []
     pairs = zip(found.searches, found.tuned, found.recommended, found.gains, strict=True)
-    rows = [
-        (
-            f"{search.seed}: {search.chosen.said}",
-            main.written(search.chosen.value),
-            main.written(tuned),
-            main.written(recommended),
-            signed(gain, found.gain_digits),
-        )
-        for search, tuned, recommended, gain in pairs
-    ]
+    for search, tuned, recommended, gain in pairs:
+        scores = map(main.written, (search.chosen.value, tuned, recommended))
+        name = f"{search.seed}: {search.chosen.said}"
+        rows.append((name, *scores, signed(gain, found.gain_digits)))
     head = ("split: chosen", "validation", f"test {main.title}", "recommended", "gain")
     note = (
         "Chosen is what differs from the recommended model. This folder's model is the first "
@@ -199,22 +184,13 @@ def chosen_table(found: Tuning) -> Table:
 
 def best_table(found: Tuning) -> Table:
     """The best configurations of each search, by validation."""
-    main = found.main
-    rows = [
-        (
-            str(search.seed),
-            main.written(one.value),
-            main.written(min(one.scores), max(one.scores), joint=" to "),
-            f"{one.epochs:,}",
-            one.name,
-        )
-        for search in found.searches
-        for one in sorted(
-            (one for one in search.tried if one.value is not None),
-            key=lambda one: one.value or 0.0,
-            reverse=main.higher_is_better,
-        )[:LISTED]
-    ]
+    main, rows = found.main, []
+    for search in found.searches:
+        complete = [(one.value, one) for one in search.tried if one.value is not None]
+        complete.sort(key=lambda pair: pair[0], reverse=main.higher_is_better)
+        for value, one in complete[:LISTED]:
+            ends = main.written(min(one.scores), max(one.scores), joint=" to ")
+            rows.append((str(search.seed), main.written(value), ends, f"{one.epochs:,}", one.name))
     head = ("split", f"validation {main.title}", "on inner splits", "epochs", "configuration")
     note = f"The {LISTED} best configurations of each search, as `lookhops compare` takes them"
     return Table(head, rows, note)
@@ -229,10 +205,10 @@ def _gain_chart(found: Tuning) -> Iterator[Chart]:
     names = [*(f"split {search.seed}" for search in found.searches), "mean"]
     hover = f"%{{x:+.{digits}f}} {unit}"
     places = range(len(gains))
-    dots = marks(rounded(gains), places, hover, "outer split", "muted", "circle-open", 9)
+    dots = marks(gains, places, hover, "outer split", "muted", "circle-open", 9)
     bars = interval([gain.low], [gain.mean], [gain.high]) if gain.interval else None
     name = "mean, 95% interval" if bars else "mean"
-    mean = marks(rounded([gain.mean]), [len(gains)], hover, name, "blue", error_x=bars)
+    mean = marks([gain.mean], [len(gains)], hover, name, "blue", error_x=bars)
     of = f"gain in test {found.main.title}"
     x = axis(f"{of}, {unit}" if found.main.share else of, **ZERO)
     each = [signed(one, digits) for one in gains]
@@ -274,29 +250,26 @@ def history_chart(found: Tuning) -> Chart:
 
 def _history(search: SearchRecord, found: Tuning, number: int) -> Iterator[Figure]:
     """The marks and the line of one search, in the colour of its number."""
-    scale, group = found.main.scale, f"split {search.seed}"
-    tried = [(place, one) for place, one in enumerate(search.tried, 1) if one.scores]
+    group, higher_is_better = f"split {search.seed}", found.main.higher_is_better
 
-    def drawn(kind: str, name: str, x: list[int], y: list[float], **look: Any) -> Figure:
+    def drawn(kind: str, name: str, values: Mapping[int, float], **look: Any) -> Figure:
         hover = f"number %{{x}}: %{{y:.4g}}<extra>{group}, {name}</extra>"
+        scaled = [found.main.scale * value for value in values.values()]
         shown = {"name": name, "legendgroup": name, "showlegend": number == 0}
-        return series(kind, x, rounded([scale * value for value in y]), hover, **shown, **look)
+        return series(kind, values, scaled, hover, **shown, **look)
 
-    for name, pruned, symbol in (("tried", False, "circle"), ("ended early", True, "circle-open")):
-        these = [(place, one) for place, one in tried if (one.value is None) == pruned]
-        marker = {"color": colour(number), "symbol": symbol, "size": 7}
-        values = [one.scores[0] if one.value is None else one.value for _, one in these]
-        places = [place for place, _ in these]
-        yield drawn("markers", name, places, values, marker=marker, opacity=0.4 if pruned else 0.8)
-    best = _best_so_far(search, found.main.higher_is_better)
-    line = {"color": colour(number), "width": 2, "shape": "hv"}
-    yield drawn("lines", "best so far", list(range(1, len(best) + 1)), best, line=line)
-
-
-def _best_so_far(search: SearchRecord, higher_is_better: bool) -> list[float]:
+    tried = [(place, one) for place, one in enumerate(search.tried, 1) if one.scores]
+    complete = {place: one.value for place, one in tried if one.value is not None}
+    pruned = {place: one.scores[0] for place, one in tried if one.value is None}
+    look = {"color": colour(number), "size": 7}
+    yield drawn("markers", "tried", complete, marker={**look, "symbol": "circle"}, opacity=0.8)
+    open_circle = {**look, "symbol": "circle-open"}
+    yield drawn("markers", "ended early", pruned, marker=open_circle, opacity=0.4)
     worst = -inf if higher_is_better else inf
-    values = [worst if one.value is None else one.value for one in search.tried]
-    return list(accumulate(values, max if higher_is_better else min))
+    values = (worst if one.value is None else one.value for one in search.tried)
+    best = accumulate(values, max if higher_is_better else min)
+    line = {"color": colour(number), "width": 2, "shape": "hv"}
+    yield drawn("lines", "best so far", dict(enumerate(best, 1)), line=line)
 
 
 def _importance_chart(found: Tuning) -> Iterator[Chart]:
@@ -304,7 +277,7 @@ def _importance_chart(found: Tuning) -> Iterator[Chart]:
     if not found.importance:
         return
     names, shares = list(found.importance), list(found.importance.values())
-    x, marker = rounded([100 * share for share in shares]), {"color": "var(--blue)"}
+    x, marker = [100 * share for share in shares], {"color": "var(--blue)"}
     bars = series("bar", x, range(len(names)), "%{x:.1f} %", orientation="h", marker=marker)
     rows = [(name, f"{share:.1%}", found.space[name]) for name, share in found.importance.items()]
     title = axis("share of the differences, %", rangemode="tozero")
