@@ -1,4 +1,8 @@
-"""How good predictions are: accuracy and its kin, ranking, and calibration."""
+"""How good predictions are: accuracy and its kin, ranking, and calibration.
+
+Here ``p`` are probabilities, shape (n, classes), and ``y`` the numbers of the true classes, or true
+numbers, shape (n).
+"""
 
 from __future__ import annotations
 
@@ -94,11 +98,8 @@ def confusion_matrix(y: Array, predicted: Array, num_classes: int) -> Array:
 def rates(confusion: Array) -> dict[str, Array]:
     """Accuracy, balanced accuracy and macro-F1, shape (...), of confusion matrices.
 
-    Balanced accuracy is the mean recall of the classes that are there; macro-F1 is the mean over
-    the classes that are there or predicted.
-
-    Args:
-        confusion: Shape (..., classes, classes), true classes in rows.
+    These have shape (..., classes, classes), true classes in rows. Balanced accuracy is the mean
+    recall of the classes that are there; macro-F1 is the mean over those there or predicted.
     """
     hits = confusion.diagonal(axis1=-2, axis2=-1)
     true, predicted = confusion.sum(-1), confusion.sum(-2)
@@ -119,10 +120,7 @@ def two_class_rates(confusion: Array) -> dict[str, float]:
         F_1 = \frac{2\,tp}{2\,tp + fp + fn}, \qquad \mathrm{MCC} =
         \frac{tp \cdot tn - fp \cdot fn}{\sqrt{(tp + fp)(tp + fn)(tn + fp)(tn + fn)}},
 
-    0 where the denominator is.
-
-    Args:
-        confusion: Shape (2, 2), true classes in rows.
+    0 where the denominator is, by the confusion matrix with true classes in rows.
     """
     (tn, fp), (fn, tp) = confusion.astype(float).tolist()
     root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
@@ -140,7 +138,7 @@ def choose_threshold(p: Array, y: Array, threshold: str) -> float:
 
     Args:
         p: Probabilities of the second class, shape (n).
-        y: Classes, 0 or 1, shape (n).
+        y: Classes, 0 or 1.
         threshold: A number, or one of :data:`CHOSEN_FOR`.
     """
     if threshold not in CHOSEN_FOR:
@@ -149,14 +147,14 @@ def choose_threshold(p: Array, y: Array, threshold: str) -> float:
         return 0.5
     values = np.unique(np.concatenate(([0, 1], p)))
     tried = np.append((values[1:] + values[:-1]) / 2, 0.5)
-    best, chosen = -1.0, 0.5
-    for cut in sorted(tried.tolist(), key=lambda cut: abs(cut - 0.5)):
-        matrix = confusion_matrix(y, (p >= cut).astype(np.int64), 2)
-        by_f1 = threshold == "f1"
-        value = two_class_rates(matrix)["f1"] if by_f1 else rates(matrix)["balanced_accuracy"]
-        if value > best + 1e-12:
-            best, chosen = float(value), cut
-    return chosen
+    # How many of each class are at each of these probabilities or above.
+    fp, tp = (np.sum(y == c) - np.searchsorted(np.sort(p[y == c]), tried) for c in (0, 1))
+    negatives, positives = np.sum(y == 0), np.sum(y == 1)
+    score = (
+        tp / positives - fp / negatives if threshold == "youden" else 2 * tp / (tp + fp + positives)
+    )
+    best = tried[score > score.max() - 1e-12]
+    return float(best[np.abs(best - 0.5).argmin()])
 
 
 # -------------------------------------------------------------------- ranking
@@ -181,12 +179,7 @@ def auroc(p: Array, y: Array, weight: Array | None = None) -> float | None:
     """Area under the ROC curve; of more than two classes the mean of one against the rest.
 
     Classes that are not in ``y``, or that are all of it, have no curve; where no class has one
-    the answer is none.
-
-    Args:
-        p: Probabilities, shape (n, classes).
-        y: Classes, shape (n).
-        weight: How often each row counts, shape (n); by default once.
+    the answer is none. ``weight`` is how often each row counts, shape (n), by default once.
     """
     weight = np.ones(len(y)) if weight is None else weight
     classes = range(1, 2) if p.shape[1] == 2 else range(p.shape[1])
@@ -262,10 +255,6 @@ def number_errors(answer: Array, y: Array) -> dict[str, float | None]:
 
     .. math::
         R^2 = 1 - \frac{\sum_i (y_i - a_i)^2}{\sum_i (y_i - \bar y)^2}
-
-    Args:
-        answer: Shape (n).
-        y: The true numbers, shape (n).
     """
     from scipy.stats import spearmanr  # takes its time to import
 
@@ -300,10 +289,7 @@ def choose_temperature(output: Array, y: Array) -> float:
 
     Each fifth of the rows is judged by the temperature of the others: the mean gain in log loss is
     to exceed its standard error. Of fewer than ten rows the calibration error is not to grow.
-
-    Args:
-        output: Outputs, or logarithms of probabilities, shape (n, classes).
-        y: Classes, shape (n).
+    ``output`` are outputs, or logarithms of probabilities, shape (n, classes).
     """
     from scipy.special import log_softmax, softmax  # takes its time to import
 
