@@ -157,7 +157,7 @@ def shared(
 ) -> Iterator[Attribution]:
     """The shares of each graph; where they are drawn, all with the same colours."""
     from lookhops.explain import attribute
-    from lookhops.explain.attribution import common_limit
+    from lookhops.explain.attributions import common_limit
 
     def pieces() -> Iterator[Any]:
         for start in range(0, len(graphs), PIECE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +13,133 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.encoding.preprocessing import PreparedGraphs
-from lookhops.explain.attribution import Attribution, GraphPart, paired
-from lookhops.explain.drawing.shares import with_edges
-from lookhops.explain.networks import explain_networks
-from lookhops.explain.question import Part, PartShares, Question, Together, find_head
-from lookhops.explain.spreading import Spreading, explain_sum
+from lookhops.core.words import joined
+from lookhops.explain.drawing.shares import (
+    SharedGraph,
+    digits_for,
+    draw_shares,
+    with_edges,
+    written,
+)
+from lookhops.explain.drawing.sketch import GraphPart, paired
+from lookhops.explain.networks import explain_parts
+from lookhops.explain.question import PartShares, Question, Together, find_head
+from lookhops.explain.spreading import Spreading
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
+
+#: How many parts the sentence names.
+NAMED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution(SharedGraph):
+    """What one graph's parts have of the answer; nodes are numbered from 0.
+
+    Args:
+        edges, smiles, ids, names, node, edge, features: The graph and its shares; an edge is both
+            directions.
+        id: What the graph is called.
+        answer: What the model answers, in words.
+        record: The same as JSON can hold it.
+        asked: The class or the number that is explained.
+        in_log_odds: Whether shares are in log-odds of that class, and not in the number's units.
+        value, baseline, whole, networks: As of :class:`Attributions`.
+        node_spread, edge_spread: Standard deviations over the networks; of an edge at most that.
+        limit: The share with the full colour in a picture; by default the largest of this graph.
+    """
+
+    id: str
+    answer: str
+    record: dict[str, Any]
+    asked: str
+    in_log_odds: bool
+    value: float
+    baseline: float
+    whole: float
+    node_spread: Array
+    edge_spread: Array
+    networks: int = 1
+    limit: float | None = None
+
+    @property
+    def unit(self) -> str:
+        """What shares are counted in."""
+        return f"log-odds of '{self.asked}'" if self.in_log_odds else self.asked
+
+    @property
+    def sentence(self) -> str:
+        """The answer, the three parts that matter most, and what it is made of."""
+        shares = np.concatenate((self.node, self.edge, [*self.features.values()]))
+        order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
+        digits = digits_for(self.largest)
+        parts = [f"{self._called(part)} {written(shares[part], digits)}" for part in order.tolist()]
+        others = float(shares.sum() - shares[order].sum())
+        said = f"{self.unit[0].upper()}{self.unit[1:]} {written(self.value)}."
+        largest = "part is" if len(parts) == 1 else "parts are"
+        most = f" The largest {largest} {joined(parts)}; all others" if parts else " All parts"
+        return (
+            f"{said}{most} together {written(others, digits)}, the graph as a whole "
+            f"{written(self.whole)}, an average graph {written(self.baseline)}."
+        )
+
+    def _called(self, part: int) -> str:
+        """What a part is called: nodes first, then edges, then features of the whole graph."""
+        named = [*self.names, *(None for _ in self.edge), *self.features]
+        if (name := named[part]) is not None:
+            return name
+        i, j = self.edges[part - len(self.node)].tolist()
+        if self.ids is not None:
+            return f"the edge between {self.ids[i]} and {self.ids[j]}"
+        if self.smiles is None:
+            return f"the edge {i}-{j}"
+        ends = (f"{self.names[end].split()[0]}{end}" for end in (i, j))
+        return f"the bond {'-'.join(ends)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON can hold it."""
+        several, ids, pairs = self.networks > 1, self.ids, self.edges.tolist()
+        found: dict[str, Any] = {
+            "id": self.id,
+            "smiles": self.smiles,
+            **self.record,
+            "explained": self.asked,
+            "unit": "log-odds" if self.in_log_odds else self.asked,
+            "value": _rounded(self.value),
+            "baseline": _rounded(self.baseline),
+            "whole": _rounded(self.whole),
+            "features": {name: _rounded(share) for name, share in self.features.items()} or None,
+            "node_ids": ids and [*ids],
+            "nodes": _list(self.node),
+            "nodes_with_edges": _list(with_edges(self.node, self.edges, self.edge)),
+            "node_spread": _list(self.node_spread) if several else None,
+            "edges": pairs,
+            "edge_node_ids": ids and [[ids[i], ids[j]] for i, j in pairs],
+            "edge_shares": _list(self.edge),
+            "edge_spread": _list(self.edge_spread) if several else None,
+            "sentence": self.sentence,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def picture(self) -> str:
+        """An SVG of the graph, its parts coloured by their shares, with the sentence below."""
+        limit = self.largest if self.limit is None else self.limit
+        return draw_shares(self, limit, self.unit, f"{self.id}: {self.answer}", [self.sentence])
+
+
+def common_limit(graphs: Sequence[Attribution]) -> float:
+    """A share for the full colour in pictures side by side: few graphs have a larger one."""
+    largest = [one.largest for one in graphs]
+    return float(np.quantile(largest, 0.9)) if largest else 1.0
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _list(values: Array) -> list[float]:
+    return [_rounded(value) for value in values.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +192,14 @@ class Attributions:
 
     def __getitem__(self, number: int) -> Attribution:
         """What is said of one graph, its two directions of an edge as one."""
-        part = GraphPart(self._graphs, number)
+        part, answered = GraphPart(self._graphs, number), self.answers.targets[self.target]
         shares = self.edge[part.edges], self.edge_spread[part.edges]
         edges, edge, spread = paired(*part.ends, *shares)
         return Attribution(
             id=self.answers.ids[number],
-            answer=self.answers.targets[self.target].said(number),
+            answer=answered.said(number),
             record=self.answers.record(number),
-            asked=self.answers.targets[self.target].explained(number),
+            asked=answered.explained(number),
             in_log_odds=self.in_log_odds,
             value=float(self.value[number]),
             baseline=float(self.baseline[number]),
@@ -106,8 +225,8 @@ class Attributions:
     def node_with_edges(self) -> Array:
         """Shares of the nodes, half of those of their edges with them, shape (n).
 
-        A node's own share says what its features do. Where edges decide the answer, their ends have
-        little of it: this view of nodes alone leaves nothing out, and adds up too.
+        The share of a node alone says what its features do. Where edges decide the answer, their
+        ends have little of it: this view of nodes leaves nothing out, and adds up too.
         """
         return with_edges(self.node, *self._pairs)
 
@@ -119,7 +238,6 @@ class Attributions:
 
     @cached_property
     def _pairs(self) -> tuple[Array, ...]:
-        """Each edge once, shape (p, 2), and the shares of both its directions together."""
         return paired(self._graphs.source.numpy(), self._graphs.target.numpy(), self.edge)
 
     @cached_property
@@ -170,8 +288,9 @@ def attribute(
     seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
     fitted = {one: predictor.fitted[one] for one in seeds}
     model = Together.of(fitted, number, head, predictor.checkpoint.calibration)
-    parts, spreading = model.leaves, Spreading(prepared.graphs, predictor.encoding)
-    found = _of_parts(parts, number, prepared, spreading, Question(head, classes), stacked)
+    parts, question = model.leaves, Question(head, classes)
+    spreading = Spreading(prepared.graphs, predictor.encoding)
+    found = explain_parts(parts, number, prepared, spreading, question, stacked)
     weight, baseline, value = model(found.start, found.end, classes is not None)
     if seed is None:
         given = torch.from_numpy(answered.shared()).to(value)
@@ -189,35 +308,12 @@ def attribute(
     )
 
 
-def _of_parts(
-    parts: Sequence[Part],
-    target: int,
-    prepared: PreparedGraphs,
-    spreading: Spreading,
-    question: Question,
-    stacked: bool | None,
-) -> PartShares:
-    """The shares of each part, in their order."""
-    networks = [part for part in parts if not part.fitted.is_sum]
-    sums = [part for part in parts if part.fitted.is_sum]
-    each = [explain_sum(part, target, spreading, question) for part in sums]
-    if networks:
-        each.append(explain_networks(networks, prepared, spreading, question, stacked))
-    order = [*sums, *networks]
-    return PartShares.join(each, 0).select([order.index(part) for part in parts])
-
-
 def _weighed(
     graphs: Graphs, found: PartShares, weight: Tensor, change: Tensor, share: Tensor
 ) -> dict[str, Tensor]:
-    """The shares of all parts together, which add up to the change of each graph's number.
+    """The shares of all parts together, which add up to the ``change`` of each graph's number (g).
 
-    Args:
-        graphs: The graphs.
-        found: The shares of each part.
-        weight: What they count for, shape (parts, g).
-        change: From the average graph to the graph, shape (g).
-        share: Of each part in the answer, shape (parts).
+    Those of a part count ``weight`` (parts, g); it has a ``share`` (parts) in the answer.
     """
     graph = graphs.batch.long()
     edge_graph = graph[graphs.target.long()]

@@ -11,8 +11,8 @@ import torch
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.explain.attribution import GraphPart, paired
 from lookhops.explain.drawing.pictures import LayeredGraph, panels
+from lookhops.explain.drawing.sketch import GraphPart, paired
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling, Pooled

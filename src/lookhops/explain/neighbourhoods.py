@@ -13,8 +13,8 @@ import torch
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
-from lookhops.explain.attribution import GraphPart, paired
 from lookhops.explain.drawing.pictures import Fragment, draw_fragment
+from lookhops.explain.drawing.sketch import GraphPart, paired
 from lookhops.explain.question import find_head
 from lookhops.explain.spreading import fingerprint_entries
 from lookhops.graphs import Graphs

@@ -5,18 +5,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor
 
-from lookhops.encoding import Encoding
+from lookhops.encoding.columns import Columns
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
+from lookhops.encoding.scale import Scale
 from lookhops.explain.path import Path, PathShares, halves
 from lookhops.explain.question import Part, PartShares, Question
 from lookhops.explain.spreading import (
     Spreading,
     alike,
+    explain_sum,
     means_of_kinds,
     neighbourhood_shares,
     over_neighbourhoods,
@@ -38,70 +41,49 @@ MOST_GRAPHS = {"cpu": 256, "cuda": 4096}
 MOST_NODES = {"cpu": 10_000, "cuda": 131_072}
 
 
-def average_node(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
-    """The inputs of an average training node, shape (d).
+def average_inputs(columns: Columns, scale: Scale | None, mean: Tensor | None, at: int) -> Tensor:
+    """The inputs of an average training node, or edge, shape (d).
 
-    Numbers have their mean, labels the mean share of each value among the nodes of a
-    graph (zero where the model reads no totals and so does not know it), blanks none. A network
-    that reads no features reads a one.
+    Numbers have their mean, blanks none, labels the mean share of each value among the nodes of a
+    graph (zero where the model reads no totals); it stands in the mean totals from ``at`` on.
     """
-    nodes = encoding.nodes
-    if not nodes.width:
-        return torch.ones(1, dtype=torch.float64)
-    scale = preprocessing.scales.nodes
-    numbers = _zeros(len(nodes.numbers)) if scale is None else scale.fill.double().flatten()
-    labels = _label_shares(nodes.sizes, preprocessing.mean, _FIRST_LABEL)
-    return torch.cat((numbers, _zeros(len(nodes.blanks)), labels))
-
-
-def average_edge(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
-    """The same of an average edge, shape (f)."""
-    edges = encoding.edges
-    assert edges is not None
-    scale, columns = preprocessing.scales.edges, edges.encoded
-    numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
-    first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.numbers)
-    labels = _label_shares(edges.sizes, preprocessing.mean, first)
-    return torch.cat((numbers, _zeros(len(edges.blanks)), labels))
-
-
-def _label_shares(sizes: Sequence[int], mean: Tensor | None, at: int) -> Tensor:
-    """The mean shares of labels, of each of which totals have the counts and then the shares."""
-    parts = [_zeros(0)]
-    for size in sizes:
-        parts.append(_zeros(size) if mean is None else mean[at + size : at + 2 * size].double())
+    zeros = partial(torch.zeros, dtype=torch.float64)
+    numbers = zeros(len(columns.numbers)) if scale is None else scale.fill.double().flatten()
+    parts = [numbers[columns.encoded], zeros(len(columns.blanks))]
+    for size in columns.sizes:  # totals have the counts of a label and then the shares
+        parts.append(zeros(size) if mean is None else mean[at + size : at + 2 * size].double())
         at += 2 * size
     return torch.cat(parts)
 
 
-def _zeros(size: int) -> Tensor:
-    return torch.zeros(size, dtype=torch.float64)
-
-
-def explain_networks(
+def explain_parts(
     parts: Sequence[Part],
+    target: int,
     graphs: PreparedGraphs,
     spreading: Spreading,
     question: Question,
     stacked: bool | None = None,
 ) -> PartShares:
-    """The shares of networks, which are ``stacked`` where their layers allow it."""
-    device = graphs.graphs.device.type
+    """The shares of each part, networks ``stacked`` where their layers allow it."""
+    networks = [part for part in parts if not part.fitted.is_sum]
+    sums = [part for part in parts if part.fitted.is_sum]
+    device, size = graphs.graphs.device.type, 1
     stacked = device == "cuda" if stacked is None else stacked
-    size = 1
-    if stacked and stackable(cast(FittedNetwork, parts[0].fitted).network):
+    if stacked and networks and stackable(cast(FittedNetwork, networks[0].fitted).network):
         largest = int(graphs.graphs.nodes_per_graph.max())
         size = max(MOST_NODES[device] // max(largest, 1), 1)
-    chunks = (parts[start : start + size] for start in range(0, len(parts), size))
-    return PartShares.join([Stack(one, graphs).explain(question, spreading) for one in chunks], 0)
+    chunks = [networks[start : start + size] for start in range(0, len(networks), size)]
+    each = [explain_sum(part, target, spreading, question) for part in sums]
+    each += [Stack(chunk, graphs).explain(question, spreading) for chunk in chunks]
+    order = [[*sums, *networks].index(part) for part in parts]
+    found = PartShares.join(each, 0)
+    return PartShares(*(tensor[order] for tensor in vars(found).values()))
 
 
 class Stack:
     """Networks of one architecture that are explained at once, or a single one.
 
-    Args:
-        parts: The networks; of several the layers take a leading axis.
-        graphs: The graphs.
+    Of several the layers take a leading axis.
     """
 
     def __init__(self, parts: Sequence[Part], graphs: PreparedGraphs) -> None:
@@ -137,39 +119,38 @@ class Stack:
     def _spread(
         self, totals: Tensor, preprocessing: Preprocessing, spreading: Spreading
     ) -> tuple[Tensor, ...]:
-        """One network's shares of totals (g, q), handed on: what nodes (n), edges (e), graphs (g)
-        and features of graphs (g, f) have of them; encoded features are the last totals."""
-        graphs, mean, columns = spreading.graphs, preprocessing.mean, self.encoding.whole
-        node, edge = totals.new_zeros(graphs.num_nodes), totals.new_zeros(graphs.num_edges)
-        left = totals.new_zeros(len(graphs))
-        features = totals.new_zeros(len(graphs), len(spreading.names))
-        if not totals.shape[-1]:
-            return node, edge, left, features
-        assert mean is not None
+        """One network's shares of totals (g, q), handed on; encoded features are the last."""
+        columns, mean, count = self.encoding.whole, preprocessing.mean, totals.shape[-1]
+        features = totals.new_zeros(len(totals), len(spreading.names))
+        mean_features = totals.new_zeros(len(spreading.names))  # 0 of labels
+        if mean is None or not count:
+            return spreading.hand_on(None, None, features, mean_features)
         mean = mean.to(totals)
-        owners = () if columns is None else columns.owners
-        count = totals.shape[-1] - len(owners)
-        node, edge, left = spreading.of_totals(totals[:, :count], mean[:count])
-        if columns is not None and owners:
-            index = torch.tensor(owners, device=totals.device)
-            features = features.index_add(-1, index, totals[:, count:])
-            of_features = mean.new_zeros(len(columns.features))  # 0 of labels
-            of_features[: len(columns.numbers)] = mean[count:][: len(columns.numbers)]
-            of_atoms, features, of_graphs = spreading.of_features(features, of_features)
-            node, left = node + of_atoms, left + of_graphs
-        return node, edge, left, features
+        if columns is not None:
+            owners = torch.tensor(columns.owners, dtype=torch.long, device=totals.device)
+            count -= len(owners)
+            features = features.index_add(-1, owners, totals[:, count:])
+            numbers = len(columns.numbers)
+            mean_features[:numbers] = mean[count : count + numbers]
+        return spreading.hand_on(totals[:, :count], mean[:count], features, mean_features)
 
     def _integrate(self, question: Question) -> PathShares:
         """The shares of what the networks read."""
         graphs, count = self.graphs.graphs, len(self.preprocessing)
-        node = torch.stack([average_node(self.encoding, one) for one in self.preprocessing])
-        edge = None
-        if self.model.edge_channels:
-            edge = torch.stack([average_edge(self.encoding, one) for one in self.preprocessing])
+        nodes, edges, edge = self.encoding.nodes, self.encoding.edges, None
+        node = torch.ones(count, 1, dtype=torch.float64)  # what is read where there are no features
+        every = [(one.scales, one.mean) for one in self.preprocessing]
+        if nodes.width:
+            each = (average_inputs(nodes, s.nodes, mean, _FIRST_LABEL) for s, mean in every)
+            node = torch.stack([*each])
+        if self.model.edge_channels and edges is not None:
+            at = _FIRST_LABEL + 2 * sum(nodes.sizes) + len(nodes.numbers)
+            each = (average_inputs(edges, s.edges, mean, at) for s, mean in every)
+            edge = torch.stack([*each])
         first, ptr = halves(graphs), graphs.node_ptr.tolist()
         kind = graphs.device.type
-        nodes = graphs.nodes_per_graph.cpu().numpy()
-        plan = batches_by_nodes(nodes, MOST_NODES[kind] // count, MOST_GRAPHS[kind])
+        sizes = graphs.nodes_per_graph.cpu().numpy()
+        plan = batches_by_nodes(sizes, MOST_NODES[kind] // count, MOST_GRAPHS[kind])
 
         def shares(index: Tensor) -> PathShares:
             units = question.select(index).of_networks(self.parts)
@@ -207,7 +188,7 @@ class Stack:
 
 
 def stacked_network(networks: Sequence[GraphNetwork]) -> GraphNetwork:
-    """Several networks as one whose weights have a leading axis, as its layers take them."""
+    """Several networks as one whose weights have a leading axis."""
     model = copy.deepcopy(networks[0])
     each = [dict(network.named_parameters()) for network in networks]
     for name, weight in model.named_parameters():

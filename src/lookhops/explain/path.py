@@ -33,22 +33,19 @@ FAINTEST = 1e-9
 class PathShares(Shares):
     r"""The shares of the layers' inputs along a path, and of what is read of whole graphs.
 
-    Args:
-        totals: Of each total, shape (networks, g, q); no columns where none are read.
-        slope: The mean of :math:`\partial u / \partial o` along the path, shape
-            (networks, g, outputs): what is added to the outputs has this many times itself.
+    What is added to the outputs :math:`o` has the mean slope :math:`\partial u / \partial o` along
+    the path times itself.
     """
 
-    totals: Tensor
-    slope: Tensor
+    totals: Tensor  # of each total, (networks, g, q); no columns where none are read
+    slope: Tensor  # (networks, g, outputs)
 
 
 def halves(graphs: Graphs) -> Tensor:
     """Divisions of the nodes of each graph into two halves, shape (n, divisions), booleans.
 
-    As good as at random, but by what lies within three hops of a node: however nodes are numbered
-    and whatever stands beside the graph, the halves are the same, and nodes that cannot be told
-    apart are in the same one.
+    As good as at random, but by what lies within three hops of a node: they do not depend on how
+    nodes are numbered or on other graphs, and nodes that cannot be told apart are in the same half.
     """
     drawn = mix(identities(graphs, HOPS)[:, -1])
     return torch.stack([(drawn >> bit) & 1 == 1 for bit in range(DIVISIONS)], 1)
@@ -75,10 +72,8 @@ class Path:
 
     by few points; what they lack, :math:`\Delta - \sum_j \phi_j`, is spread in proportion to
     :math:`|\phi_j|`. So shares add up to :math:`u(z) - u(z^0)` whatever the layers do: a pooling
-    may choose other nodes, or merge others, at every point.
-
-    Points of the path are further graphs of a batch (:func:`copies`); networks of a stack are its
-    leading axis.
+    may choose other nodes, or merge others, at every point. Points of the path are further graphs
+    of a batch; networks of a stack are its leading axis.
 
     Args:
         model: The network, or several as one whose weights have a leading axis.
@@ -132,11 +127,7 @@ class Path:
             self.fingerprint = readings["fingerprint"](inputs, None).view_as(outputs)
 
     def integrate(self, divisions: Tensor) -> PathShares:
-        """The shares.
-
-        Args:
-            divisions: Which nodes are of the first half of their graph, shape (n, divisions).
-        """
+        """The shares, with :func:`halves` of the nodes."""
         if not bool(self.change.any()):
             divisions = divisions[:, :0]
         steps, points = FEATURE_STEPS if self.columns else EDGE_STEPS
@@ -160,9 +151,8 @@ class Path:
     def _nodes(self, state: Tensor, number: Tensor) -> Tensor:
         """Shares of the nodes, shape (networks, n), the mean over the orders.
 
-        Args:
-            state: Which nodes have their features: none, all, each half, shape (states, n).
-            number: The number of each graph then, shape (networks, states, g).
+        Each ``state`` (states, n) says which nodes have their features: none, all, each half; the
+        ``number`` of each graph then is of shape (networks, states, g).
         """
         before, after = [0], [1]  # the states of every step of every order
         for half in range(2, len(state)):
@@ -176,15 +166,10 @@ class Path:
         return _completed(found, group, self.graph, change).sum(1) / (len(state) - 1)
 
     def _edges(self, appearing: Tensor, points: int, change: Tensor) -> Tensor:
-        """Shares of the edges, shape (networks, e).
+        """Shares of the edges, shape (networks, e), which are there to a share ``appearing`` when
+        a step begins, and then change the number by ``change`` (networks, steps, g).
 
-        They appear in steps, each of which changes the number by what is known: an answer turns in
-        a small part of the way, which few points on the whole of it would miss.
-
-        Args:
-            appearing: To which share they are there when a step begins, shape (steps).
-            points: On each step.
-            change: What each changes, shape (networks, steps, g).
+        An answer turns in a small part of the way, which few points on all of it would miss.
         """
         steps, rule = len(appearing), gauss_legendre(points)
         share = torch.stack([appearing + point / steps for point, _ in rule], 1)
@@ -194,13 +179,8 @@ class Path:
 
     @torch.enable_grad()
     def _readings(self, node: Tensor, edge: Tensor, start: Tensor, network: Tensor) -> PathShares:
-        """All shares, those of totals and of exact neighbourhoods with them.
-
-        Args:
-            node, edge: Shares.
-            start: The number of each average graph.
-            network: What the layers give for the graphs, shape (networks, g, outputs).
-        """
+        """All shares, those of totals and of exact neighbourhoods with them; ``network`` are the
+        outputs of the layers for the graphs, shape (networks, g, outputs)."""
         with torch.no_grad():
             outputs = network + self._of_totals(self.totals) + self.fingerprint
             end = self._numbers(outputs[:, None])[:, 0]
@@ -250,19 +230,15 @@ class Path:
 
     @torch.no_grad()
     def _outputs(self, present: Tensor, share: Tensor) -> Tensor:
-        """Outputs of the layers, shape (networks, points, g, outputs).
-
-        Args:
-            present: How much each node has of its own features, shape (points, n).
-            share: To which share edges are there, shape (points).
-        """
+        """Outputs of the layers, shape (networks, points, g, outputs)."""
         return torch.cat([self._layers(*one) for one in self._inputs(present, share)], 1)
 
     def _inputs(
         self, present: Tensor, share: Tensor
     ) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
         """Features of nodes (networks, points, n, d), factors of edges (networks, points, e) and
-        what they carry (networks, points, e, f), of some points at a time."""
+        what they carry (networks, points, e, f), of some points at a time: where each node has so
+        much of its features (points, n), and edges are there to such a share (points)."""
         size, columns = len(self.edge_graph), None
         for have, there in zip(present.split(self.at_once), share.split(self.at_once), strict=True):
             x = self.average[:, None] + have[:, :, None] * self.change[:, None]
@@ -273,10 +249,7 @@ class Path:
             yield x, factor, columns
 
     def _layers(self, x: Tensor, factor: Tensor, columns: Tensor | None) -> Tensor:
-        """Outputs of the layers, shape (networks, points, g, outputs); zeros where there are none.
-
-        Arguments are as :meth:`_inputs` gives them.
-        """
+        """Outputs of the layers for what :meth:`_inputs` gives; zeros where there are none."""
         points = x.shape[1]
         if points not in self._copies:
             networks = self.networks if self.lead else None
@@ -321,15 +294,8 @@ class Path:
 
 
 def _completed(shares: Tensor, inside: Tensor, graph: Tensor, change: Tensor) -> Tensor:
-    """Shares that add up to the change of each graph: what they lack goes to them by their size.
-
-    Args:
-        shares: Of parts, shape (..., m).
-        inside: One for parts that may have any, else zero; where all of a graph have none, they
-            get equal ones.
-        graph: Graph of each part, shape (m).
-        change: What those of each graph should add up to, shape (..., g).
-    """
+    """Shares (..., m) that add up to the ``change`` of each ``graph`` (..., g): what they lack goes
+    to them by their size, to parts that are ``inside`` in equal parts where all have none."""
     size = shares.abs() + FAINTEST * inside
     lacking = change.index_add(-1, graph, -shares)
     total = torch.zeros_like(change).index_add(-1, graph, size)
@@ -337,15 +303,11 @@ def _completed(shares: Tensor, inside: Tensor, graph: Tensor, change: Tensor) ->
 
 
 def copies(batch: GraphBatch, points: int, networks: int | None = None) -> GraphBatch:
-    """The graphs of a batch several times, one copy after the other, with new numbers.
+    """The graphs of a compacted batch several times, one copy after the other, with new numbers.
 
-    Features, of nodes and of edges, are left as they are: the caller has those of the copies.
-
-    Args:
-        batch: The batch, in compacted form.
-        points: How many copies.
-        networks: Of a stack of networks: each has so many copies, and then as many nodes that do
-            not count as kernels take whole blocks. Poolings keep all shapes.
+    Features, of nodes and of edges, are left as they are: the caller has those of the copies. Each
+    of several ``networks`` has so many copies, and then as many nodes that do not count as kernels
+    take whole blocks. Poolings keep all shapes.
     """
     edges, stack, size = batch.adjacency, networks or 1, points * batch.adjacency.num_nodes
     assert edges.order is None

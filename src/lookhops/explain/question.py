@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Self, cast
 
 import torch
@@ -37,20 +37,12 @@ def find_head(task: Task, target: str | None) -> tuple[int, Head]:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of a model's answer: a network, or a learner whose scores are sums.
-
-    Args:
-        fitted: What was fitted.
-        seed: Its seed.
-        weight: Of its answer among those of the model's parts.
-        temperature: What its scores are calibrated with; one where it is the average of several
-            parts that is calibrated (:class:`Together`).
-    """
+    """A part of a model's answer: a network, or a learner whose scores are sums."""
 
     fitted: Fitted
     seed: int
-    weight: float
-    temperature: float
+    weight: float  # of its answer among those of the model's parts
+    temperature: float  # of its scores; one where the average of several parts is calibrated
 
     @property
     def leaves(self) -> list[Part]:
@@ -72,14 +64,10 @@ class Question:
         u = \ln \frac{p_c}{1 - p_c} = \frac{o_c}{T} - \ln \sum_{b \ne c} e^{o_b / T},
 
     for a number the number itself.
-
-    Args:
-        head: The target that is explained.
-        classes: The class of each graph, shape (g); none for a number.
     """
 
-    head: Head
-    classes: Tensor | None
+    head: Head  # the target that is explained
+    classes: Tensor | None  # of each graph, (g); none for a number
 
     def select(self, index: Tensor) -> Question:
         """The same of the graphs with these numbers."""
@@ -88,10 +76,8 @@ class Question:
     def of_scores(self, scores: Tensor, temperature: float | Tensor = 1.0) -> Tensor:
         """The number of each graph, float64, shape (..., m).
 
-        Args:
-            scores: Outputs of the target in its units for the graphs, in their order, once or
-                several times, shape (..., m, channels).
-            temperature: The :math:`T`, of several parts shape (parts, 1, 1).
+        Scores are outputs of the target in its units for the graphs, in their order, once or
+        several times, shape (..., m, channels); temperatures of several parts (parts, 1, 1).
         """
         if self.classes is None:
             return self.head.task.answers(scores.double(), {})[..., 0]
@@ -117,43 +103,26 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    r"""What nodes and edges have of the number :math:`u` of each graph; all in float64.
+    """What nodes and edges have of the number :math:`u` of each graph; all in float64."""
 
-    Args:
-        node: Of each node, shape (parts, n).
-        edge: Of each edge: that it is there, and what it carries, shape (parts, e).
-        start: The number of the average graph, shape (parts, g).
-        end: The number of the graph, shape (parts, g).
-    """
-
-    node: Tensor
-    edge: Tensor
-    start: Tensor
-    end: Tensor
+    node: Tensor  # of each node, (parts, n)
+    edge: Tensor  # of each edge: that it is there, and what it carries, (parts, e)
+    start: Tensor  # the number of the average graph, (parts, g)
+    end: Tensor  # the number of the graph, (parts, g)
 
     @classmethod
     def join(cls, shares: Sequence[Self], dim: int) -> Self:
         """Those of several batches (``dim`` 1), or of several parts of an answer (0)."""
-        names = (entry.name for entry in fields(cls))
-        return cls(*(torch.cat([getattr(one, name) for one in shares], dim) for name in names))
-
-    def select(self, parts: Sequence[int]) -> Self:
-        """Those of the parts with these numbers, in their order."""
-        return type(self)(*(getattr(self, entry.name)[list(parts)] for entry in fields(self)))
+        each = zip(*(vars(one).values() for one in shares), strict=True)
+        return cls(*(torch.cat(tensors, dim) for tensors in each))
 
 
 @dataclass(frozen=True, eq=False)
 class PartShares(Shares):
-    """Shares of the answers of each part of a model to all graphs.
+    """Shares of the answers of each part of a model to all graphs."""
 
-    Args:
-        whole: Of the graphs as wholes, shape (parts, g).
-        features: Of each feature of whole graphs, as far as atoms do not have it, shape
-            (parts, g, f).
-    """
-
-    whole: Tensor
-    features: Tensor
+    whole: Tensor  # of the graphs as wholes, (parts, g)
+    features: Tensor  # of features of whole graphs, less what atoms have of them, (parts, g, f)
 
 
 def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
@@ -172,15 +141,10 @@ class Together:
 
     .. math::
         F(u) = \frac1T \, \mathrm{logit}\Bigl(\sum_s q_s \, \mathrm{sigmoid}(u_s)\Bigr).
-
-    Args:
-        parts: Parts, or several of them that are together.
-        weights: The :math:`q` of each; they add up to 1.
-        temperature: The :math:`T`.
     """
 
     parts: Sequence[Part | Together]
-    weights: Sequence[float]
+    weights: Sequence[float]  # the q of each; they add up to 1
     temperature: float = 1.0
 
     @classmethod
@@ -191,11 +155,7 @@ class Together:
         head: Head,
         calibration: Callable[[int], Calibration],
     ) -> Together:
-        """The parts of a model: of its seeds, of their members, of blends.
-
-        Parts without weight are left out. ``members`` is what was fitted for each seed, and
-        ``calibration`` gives that of a seed.
-        """
+        """The parts with weight of a model: of its seeds, of their members, of blends."""
         seeds = []
         for seed, fitted in members.items():
             t = float(head.values(calibration(seed)).get("temperature", 1.0))
@@ -225,12 +185,8 @@ class Together:
         .. math::
             w_s = \int_0^1 \frac{\partial F}{\partial u_s}\bigl(u^0 + a (u - u^0)\bigr)\, da,
 
-        so that :math:`\sum_s w_s (u_s - u^0_s) = F(u) - F(u^0)`.
-
-        Args:
-            start: The number of the average graph by each of :attr:`leaves`, shape (S, g).
-            end: The number of the graph, of the same shape.
-            classes: Whether numbers are log-odds.
+        so that :math:`\sum_s w_s (u_s - u^0_s) = F(u) - F(u^0)`. ``start`` and ``end`` are the
+        numbers by each of :attr:`leaves`, shape (S, g); of ``classes`` they are log-odds.
         """
         sizes = [len(one.leaves) for one in self.parts]
         each = zip(self.parts, start.split(sizes), end.split(sizes), strict=True)

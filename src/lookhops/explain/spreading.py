@@ -32,15 +32,11 @@ NEAREST = 1e-9
 
 
 def alike(graphs: Graphs, hops: int) -> tuple[Tensor, Tensor]:
-    """Kinds of nodes, shape (n), and of edges, shape (e), that look the same to a network.
+    """Kinds of nodes (n) and of edges (e) that look the same to a network that sees so many hops.
 
     By its formula a network gives them equal features. Rounding, and poolings that take the earlier
     of equals, part them for no reason that has to do with the graph: of the atoms of benzene some
     would pull towards an answer and others away from it.
-
-    Args:
-        graphs: The graphs.
-        hops: How far the network sees.
     """
     node_bits, edge_bits = _bits(graphs.nodes.numbers), _bits(graphs.edges.numbers)
     code = identities(graphs, min(hops, MOST_HOPS), node_bits, edge_bins=edge_bits)[:, -1]
@@ -63,12 +59,8 @@ def _bits(numbers: Tensor | None) -> Tensor | None:
 def fingerprint_entries(
     graphs: PreparedGraphs, encoding: Preprocessing
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Which row of a fingerprint's table stands for each node's neighbourhood of each size.
-
-    Returns:
-        The number of the row, and whether there is one, shapes (n, h + 1); and for each node the
-        factor :math:`\gamma / \sqrt{|F_g|}` of its graph, float64, shape (n).
-    """
+    r"""Which row of a fingerprint's table each node's neighbourhood of each size has, and whether
+    it has one (n, h + 1); and for each node :math:`\gamma / \sqrt{|F_g|}` of its graph (n)."""
     assert encoding.vocabulary is not None
     codes = graphs.codes_with(encoding.bins)
     row, has_row = encoding.vocabulary.to(codes.device).places(codes)
@@ -86,15 +78,10 @@ def neighbourhood_shares(
     .. math::
         \phi_{ih} = \frac{\gamma}{\sqrt{|F_g|}}\, W_{f(i, h)} \cdot s_g
 
-    exactly: the fingerprint is linear, with the slope :math:`s_g` of the graph's number. A
-    neighbourhood that the vocabulary does not know has nothing. One that stands in a graph several
-    times has several rows, of which none belongs to one place: each place has their mean.
-
-    Args:
-        table: The rows :math:`W` of a network's fingerprint.
-        graphs: The graphs.
-        encoding: What the network knows of neighbourhoods.
-        slope: Of each graph, shape (g, outputs).
+    exactly: the fingerprint, a ``table`` of rows :math:`W`, is linear, with the slope :math:`s_g`
+    (g, outputs) of the graph's number. A neighbourhood that is not in the vocabulary has nothing.
+    One that stands in a graph several times has several rows, of which none belongs to one place:
+    each place has their mean.
     """
     if not encoding.num_neighbourhoods:
         return torch.zeros_like(graphs.codes_with(encoding.bins), dtype=torch.float64)
@@ -118,11 +105,7 @@ def over_neighbourhoods(graphs: Graphs, shares: Tensor) -> Tensor:
     r"""Shares of neighbourhoods, in equal parts to the nodes in them, shape (..., n).
 
     The neighbourhood of node :math:`i` with :math:`h` hops holds the nodes from which a walk of at
-    most :math:`h` edges leads to :math:`i`.
-
-    Args:
-        graphs: The graphs.
-        shares: Of the neighbourhoods with 0, 1, ... hops of each node, shape (..., n, h + 1).
+    most :math:`h` edges leads to :math:`i`; shares are those with 0 to h hops, (..., n, h + 1).
     """
     n = graphs.num_nodes
     value = shares.reshape(-1, n, shares.shape[-1]).permute(2, 1, 0).cpu().numpy()
@@ -156,12 +139,8 @@ class Spreading:
 
     of the share :math:`\phi` where every atom has a part, as of ``MolLogP``. Of others, as of
     ``TPSA`` and ``fr_nitro``, it has :math:`\phi \, c_i / (x - m)`, and the graph as a whole the
-    rest: what an average molecule has is missing at no atom. Where no atom has a part, the share
-    stays with the descriptor.
-
-    Args:
-        graphs: The graphs; those without a SMILES have no atoms.
-        encoding: Their columns.
+    rest: what an average molecule has is missing at no atom. Where no atom has a part, as in graphs
+    without a SMILES, the share stays with the descriptor.
     """
 
     def __init__(self, graphs: Graphs, encoding: Encoding) -> None:
@@ -189,20 +168,19 @@ class Spreading:
                     _, parts, has_any = self.columns[column]
                     parts[atoms], has_any[graph] = torch.from_numpy(part).to(parts), True
 
-    def of_totals(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Shares of totals (g, q) for nodes (n), edges (e) and graphs (g); the mean is of (q)."""
-        return spread_totals(self.graphs, shares, mean, *self.sizes)
+    def hand_on(
+        self, totals: Tensor | None, mean: Tensor | None, features: Tensor, mean_features: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Shares of the nodes (n), of the edges (e), of graphs as wholes (g), and of the features
+        as far as they are left (g, f): from those of totals (g, q) and of features (g, f)."""
+        node, left, whole = self.of_features(features, mean_features)
+        if totals is None or mean is None:
+            return node, node.new_zeros(self.graphs.num_edges), whole, left
+        of_nodes, edge, of_graphs = spread_totals(self.graphs, totals, mean, *self.sizes)
+        return node + of_nodes, edge, whole + of_graphs, left
 
     def of_features(self, shares: Tensor, mean: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Shares of the nodes, of the features as far as they are left, and of graphs as wholes.
-
-        Args:
-            shares: Of the features of each graph, float64, shape (g, f).
-            mean: Of each feature in the training part, shape (f).
-
-        Returns:
-            Shapes (n), (g, f) and (g).
-        """
+        """The same from features alone (g, f): of the nodes, what is left, of graphs as wholes."""
         node, left = torch.zeros_like(self.graph, dtype=shares.dtype), shares.clone()
         of_graphs = shares.new_zeros(len(shares))
         for column, (values, parts, has_any) in self.columns.items():
@@ -222,21 +200,18 @@ class Spreading:
 
 
 def explain_sum(part: Part, target: int, spreading: Spreading, question: Question) -> PartShares:
-    """The shares of a part whose scores are sums, a single one.
-
-    What a neighbourhood has goes in equal parts to its nodes; ``target`` is a number.
-    """
+    """The shares of a part whose scores are sums."""
     graphs = spreading.graphs
     terms = part.fitted.terms(graphs, target).to(graphs.device)
     weight, start, end = _weights(terms, question, part.temperature)
     graph = graphs.batch.long()
-    node = (terms.nodes * weight[graph]).sum(1)
+    totals = None if terms.totals is None else _sum(terms.totals, weight)
+    features = _sum(terms.features, weight)
+    node, edge, _, left = spreading.hand_on(
+        totals, terms.mean_totals, features, terms.mean_features
+    )
+    node = node + (terms.nodes * weight[graph]).sum(1)
     node = node + over_neighbourhoods(graphs, _sum(terms.neighbourhoods, weight[graph]))
-    of_atoms, left, _ = spreading.of_features(_sum(terms.features, weight), terms.mean_features)
-    node, edge = node + of_atoms, node.new_zeros(graphs.num_edges)
-    if terms.totals is not None and terms.mean_totals is not None:
-        of_nodes, edge, _ = spreading.of_totals(_sum(terms.totals, weight), terms.mean_totals)
-        node = node + of_nodes
     whole = (end - start - left.sum(1)).index_add(0, graph, -node)
     whole = whole.index_add(0, graph[graphs.target.long()], -edge)
     return PartShares(*(one[None] for one in (node, edge, start, end, whole, left)))
@@ -252,7 +227,7 @@ def _weights(terms: Terms, question: Question, temperature: float) -> tuple[Tens
 
     The mean slope on the straight line from the scores of an average graph to those of the graph:
     of one score :math:`\Delta u / \Delta s`, of classes an integral of :math:`\partial u / \partial
-    s_c`, so that weighed terms add up to the difference of the numbers.
+    s_c`, so that weighed terms add up to :math:`\Delta u`.
     """
     first, last = terms.baseline.expand_as(terms.scores), terms.scores
     if question.classes is None:

@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Limits
 from lookhops.explain import Attribution, attribute
-from lookhops.explain.attribution import common_limit
+from lookhops.explain.attributions import common_limit
 from lookhops.explain.drawing.shares import draw_shares
 from lookhops.models.answers import answer_csv, answer_records
 from lookhops.serve import bodies

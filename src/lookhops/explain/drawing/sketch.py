@@ -12,6 +12,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import shortest_path
 
 from lookhops.core.arrays import Array
+from lookhops.graphs import Graphs
 
 #: Up to this many nodes every pair pulls and pushes; beyond, every node and this many landmarks.
 ALL_PAIRS, LANDMARKS = 400, 50
@@ -160,6 +161,59 @@ class DrawnGraph:
     def ids_of(self, nodes: Array) -> list[str] | None:
         """What the source calls some nodes, where it does."""
         return None if self.ids is None else [self.ids[node] for node in nodes.tolist()]
+
+
+def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
+    """Directed edges as pairs, the smaller node first, shape (p, 2), and sums of their values."""
+    ends = np.stack((np.minimum(source, target), np.maximum(source, target)), 1)
+    pairs, number = np.unique(ends, axis=0, return_inverse=True)
+    sums = (np.bincount(number.ravel(), value, minlength=len(pairs)) for value in values)
+    return (pairs.reshape(-1, 2), *sums)
+
+
+class GraphPart:
+    """One graph of a set on the CPU, its nodes numbered from 0.
+
+    Args:
+        graphs: The set.
+        number: Which of its graphs.
+    """
+
+    def __init__(self, graphs: Graphs, number: int) -> None:
+        self.graphs, self.number = graphs, number
+        #: Its nodes and its edges in the set.
+        self.nodes = slice(*graphs.node_ptr[number : number + 2].tolist())
+        self.edges = slice(*graphs.edge_ptr[number : number + 2].tolist())
+        self.size = int(self.nodes.stop - self.nodes.start)
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """Source and target of each of its edges, shapes (e)."""
+        source, target = self.graphs.source[self.edges], self.graphs.target[self.edges]
+        return source.numpy() - self.nodes.start, target.numpy() - self.nodes.start
+
+    @property
+    def smiles(self) -> str | None:
+        """The molecule, if it is one."""
+        smiles = self.graphs.columns.get("smiles")
+        return None if smiles is None else str(smiles[self.number])
+
+    @property
+    def ids(self) -> list[str] | None:
+        """What the source calls its nodes, where it does."""
+        ids = self.graphs.node_ids
+        return None if ids is None else ids.cut(self.nodes.start, self.nodes.stop).tolist()
+
+    @property
+    def names(self) -> list[str]:
+        """What its nodes are called: by their first label, and their id or number."""
+        word = "node" if self.smiles is None else "atom"
+        plain = [f"{word} {one}" for one in self.ids or range(self.size)]
+        labels = self.graphs.nodes.labels
+        if labels is None:
+            return plain
+        values, codes = self.graphs.nodes.label_values[0], labels[self.nodes, 0].tolist()
+        return [f"{values[code]} ({name})" for code, name in zip(codes, plain, strict=True)]
 
 
 def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height: int) -> Sketch:

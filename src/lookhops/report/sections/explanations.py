@@ -12,7 +12,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.core.words import counted, joined, signed
 from lookhops.explain import attribute
-from lookhops.explain.attribution import common_limit
+from lookhops.explain.attributions import common_limit
 from lookhops.explain.drawing.pictures import LayeredGraph, animated
 from lookhops.explain.drawing.shares import draw_shares
 from lookhops.explain.kept import explain
