@@ -30,11 +30,12 @@ DESCRIBED = 5000
 def rate(texts: list[str], processes: int, descriptors: str = "none") -> tuple[float, float]:
     """Molecules a second, and processor seconds of this process a molecule."""
     chunks = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
-    with ParsingPool(Parsing(descriptors=descriptors), processes) as pool:
-        for _ in pool.map(chunks[: 2 * processes]):  # until all workers have begun
+    how = Parsing(descriptors=descriptors)
+    with ParsingPool(processes) as pool:
+        for _ in pool.map(chunks[: 2 * processes], how):  # until all workers have begun
             pass
         start, own = time.perf_counter(), time.process_time()
-        graphs = pack(Parsed.join(list(pool.map(chunks))))
+        graphs = pack(Parsed.join(list(pool.map(chunks, how))))
         took, spent = time.perf_counter() - start, time.process_time() - own
     assert len(graphs) == len(texts)
     return len(texts) / took, spent / len(texts)

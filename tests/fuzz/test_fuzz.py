@@ -17,7 +17,6 @@ from formats import FORMATS, copy, run
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
 
 CASES = int(os.environ.get("LOOKHOPS_FUZZ", "2000"))
@@ -47,7 +46,7 @@ KEPT = [("model", seed) for seed in (39, 137, 221, 305, 380, 435, 4669)] + [
 @cache
 def good(name: str) -> Path:
     """A folder with a good file of the format; made once."""
-    ParsingPool(Parsing(), 1).parse(["C"])  # no case waits for RDKit to load
+    list(ParsingPool(1).map([["C"]]))  # no case waits for RDKit to load
     folder = Path(mkdtemp(prefix="lookhops-fuzz-")) / "good"
     folder.mkdir()
     FORMATS[name].make(folder)

@@ -16,12 +16,14 @@ CRASHES, HANGS = "CCCCI", "CCCCBr"  # stand for molecules on which RDKit does
 @pytest.fixture(autouse=True)
 def rdkit_fails(monkeypatch):
     """RDKit crashes on one molecule, and hangs on another."""
-    real, worse = ParsingPool.parse, {CRASHES: Deadly(CRASHES), HANGS: Endless(HANGS)}
+    real, worse = ParsingPool.map, {CRASHES: Deadly(CRASHES), HANGS: Endless(HANGS)}
     monkeypatch.setattr(workers, "SECONDS", 0.5)
     monkeypatch.setattr(
         ParsingPool,
-        "parse",
-        lambda pool, texts: real(pool, [worse.get(text, text) for text in texts]),
+        "map",
+        lambda pool, chunks, *how: real(
+            pool, ([worse.get(text, text) for text in chunk] for chunk in chunks), *how
+        ),
     )
 
 

@@ -17,11 +17,10 @@ from lookhops.graphs.choosing import slice_of
 from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.loading import load
 from lookhops.sources.molecule_streams import open_molecules
-from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
 from strategies import graph_sets
 
-HERE = ParsingPool(Parsing(canonical=False), 0)
+HERE = ParsingPool(0)
 SKIP = Reading(invalid="skip")
 
 

@@ -12,7 +12,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import Reading
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream, open_molecules
-from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
 from lookhops.sources.streams import ReadAhead
 
@@ -41,7 +40,7 @@ def test_no_more_items_are_taken_than_may_wait():
 
 def test_rows_that_were_begun_are_the_same():
     smiles = ["CCO", "C(", "CC.O", ""] * 300
-    with ParsingPool(Parsing(), 1) as pool:
+    with ParsingPool(1) as pool:
         begun = MoleculeStream(SmilesList(smiles), pool, "few", SKIP)
         begun.begin()
         found = list(begun.parsed())
@@ -55,7 +54,7 @@ def test_rows_that_were_begun_are_the_same():
 def test_a_file_that_breaks_off_is_refused_where_it_is_asked_for(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text("smiles,x\n" + "C,1\n" * 600 + "N\n")
-    with ParsingPool(Parsing(), 1) as pool:
+    with ParsingPool(1) as pool:
         rows = open_molecules(path, SKIP, pool)
         rows.begin()
         with pytest.raises(LookHopsError, match="line 602: 1 fields"):

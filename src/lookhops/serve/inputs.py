@@ -26,7 +26,6 @@ from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.loading import ENDINGS, read_source
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream
-from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
 from lookhops.sources.rows import suffix_of
 
@@ -161,7 +160,7 @@ class Readers:
             pool.stop()
 
     def _begin(self) -> None:
-        self._local.pool = ParsingPool(Parsing(), 1)
+        self._local.pool = ParsingPool(1)
         self._pools.append(self._local.pool)
 
 

@@ -35,7 +35,7 @@ from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target, target_columns
 from lookhops.sources.molecule_streams import open_molecules
-from lookhops.sources.rdkit.workers import parsing_pool
+from lookhops.sources.rdkit.workers import ParsingPool
 from lookhops.sources.targets import target_cells
 
 COLUMNS = {
@@ -54,7 +54,7 @@ def load_solubility(descriptors: str = "fast") -> Graphs:
     or ``"test"``, as the public set was divided).
     """
     file = resources.files("lookhops.sources") / "solubility.csv"
-    with resources.as_file(file) as path, parsing_pool(0) as pool:
+    with resources.as_file(file) as path, ParsingPool(0) as pool:
         reading = Reading(descriptors=descriptors)
         graphs = open_molecules(path, reading, pool).read_all().graphs
     [(target, values)] = target_columns(graphs.y, graphs.targets)

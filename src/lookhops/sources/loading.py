@@ -17,7 +17,7 @@ from lookhops.sources.graph_streams import GraphStream
 from lookhops.sources.hop_tasks import MAX_HOPS, SIZE, hop_task
 from lookhops.sources.molecule_rows import SUFFIXES, come_in_parts, kind_of_table
 from lookhops.sources.molecule_streams import open_molecules
-from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
+from lookhops.sources.rdkit.workers import ParsingPool
 from lookhops.sources.rows import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.sources.streams import Stream
@@ -41,7 +41,7 @@ def load(
     cache: bool = True,
     size: int | None = None,
     seed: int | None = None,
-    processes: ParsingPool | int | None = 0,
+    processes: int | None = 0,
     need_targets: bool = True,
     **options: Any,
 ) -> Graphs:
@@ -69,8 +69,7 @@ def load(
         seed: Of hop tasks: the seed, as ``task_seed``.
         processes: Worker processes that parse molecules, none meaning one for each core; by default
             this process does. A script that asks for some keeps what it runs below
-            ``if __name__ == "__main__"``, as for all of Python's processes. A pool of them is used
-            and left as it is.
+            ``if __name__ == "__main__"``, as for all of Python's processes.
         need_targets: Whether a target that cannot be read is an error. Who only asks a model needs
             none: what cannot be read stays a column.
         options: Fields of ``reading`` to choose by their names: ``label_column="toxic"``.
@@ -80,7 +79,7 @@ def load(
     made = {"task_size": size, "task_seed": seed}
     options |= {name: value for name, value in made.items() if value is not None}
     reading = replace(reading, **options)
-    with parsing_pool(processes) as pool:
+    with ParsingPool(processes) as pool:
         stream = read_source(
             source, reading, pool, data_dir, cache=cache, need_targets=need_targets
         )

@@ -120,7 +120,7 @@ class MoleculeStream(Stream):
     def begin(self) -> None:
         """Have rows read and parsed from now on, some ahead, by workers and another thread."""
         if self.pool.processes:
-            self._ahead = ReadAhead(self._parsed())
+            self._ahead = ReadAhead(self._chunks())
 
     def close(self) -> None:
         """End that thread."""
@@ -129,18 +129,18 @@ class MoleculeStream(Stream):
 
     def parsed(self) -> Iterator[tuple[list[Row], Parsed]]:
         """The rows that are left in chunks, with what RDKit says of them."""
-        return self._parsed() if self._ahead is None else iter(self._ahead)
+        return self._chunks() if self._ahead is None else iter(self._ahead)
 
-    def _parsed(self) -> Iterator[tuple[list[Row], Parsed]]:
-        self.pool.how = Parsing.of(self.reading, self.source.mol_blocks, canonical=False)
+    def _chunks(self, canonical: bool = False) -> Iterator[tuple[list[Row], Parsed]]:
+        how = Parsing.of(self.reading, self.source.mol_blocks, canonical)
         taken: deque[list[Row]] = deque()
 
-        def chunks() -> Iterator[list[str]]:
+        def structures() -> Iterator[list[str]]:
             while rows := list(islice(self.left, CHUNK)):
                 taken.append(rows)
                 yield list(map(self.structure, rows))
 
-        for found in self.pool.map(chunks()):
+        for found in self.pool.map(structures(), how):
             yield taken.popleft(), found
 
     def parts(self, size: int) -> Iterator[Part]:
@@ -206,11 +206,11 @@ class MoleculeStream(Stream):
         from lookhops.sources.molecules import as_column
         from lookhops.sources.targets import Offer, choose_columns
 
-        rows = list(self.left)
-        if not rows:
+        chunks = list(self._chunks(canonical=True))
+        if not chunks:
             raise LookHopsError(f"{self.source.origin or 'from_smiles'}: there are no molecules.")
-        self.pool.how = Parsing.of(self.reading, self.source.mol_blocks)
-        parsed = self.pool.parse(list(map(self.structure, rows)))
+        rows = [row for taken, _ in chunks for row in taken]
+        parsed = Parsed.join([found for _, found in chunks])
         head, kept = self.source.head, parsed.rows.tolist()
         label = self._find("label_column", LABEL_NAMES)
         used = {head[at] for at in (self._structure, self._id) if at is not None} - {label}

@@ -31,7 +31,7 @@ from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream, as_texts
 from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
 from lookhops.sources.rdkit.parsing import Parsed
-from lookhops.sources.rdkit.workers import parsing_pool
+from lookhops.sources.rdkit.workers import ParsingPool
 
 #: What makes the features, by name and version.
 FEATURISER = "molecules-2"
@@ -71,7 +71,7 @@ def from_smiles(
         if given is not None and len(given) != len(structures):
             raise LookHopsError(f"There are {len(structures)} SMILES but {len(given)} {what}.")
     rows = SmilesList(structures, names)
-    with parsing_pool(0) as pool:
+    with ParsingPool(0) as pool:
         graphs = MoleculeStream(rows, pool, name, Reading(invalid=invalid)).read_all().graphs
     if labels is None or all(map(is_blank, labels)):
         return graphs

@@ -7,8 +7,7 @@ import pytest
 from deadly import Deadly
 from lookhops import LookHopsError
 from lookhops.sources.loading import load
-from lookhops.sources.rdkit import workers
-from lookhops.sources.rdkit.parsing import Parsing
+from lookhops.sources.rdkit.parsing import Parsed
 from lookhops.sources.rdkit.workers import CRASHED, ParsingPool
 
 MARK = "CCCCI"  # stands for a molecule on which RDKit crashes
@@ -21,17 +20,16 @@ def rdkit_crashes(monkeypatch):
     monkeypatch.setattr(
         ParsingPool,
         "map",
-        lambda pool, chunks: real(
-            pool, ([Deadly(s) if s == MARK else s for s in chunk] for chunk in chunks)
+        lambda pool, chunks, *how: real(
+            pool, ([Deadly(s) if s == MARK else s for s in chunk] for chunk in chunks), *how
         ),
     )
 
 
-def test_the_molecule_is_found_and_the_others_are_parsed(rdkit_crashes, monkeypatch):
-    monkeypatch.setattr(workers, "CHUNK", 4)
+def test_the_molecule_is_found_and_the_others_are_parsed(rdkit_crashes):
     smiles = ["CCO", MARK, "CC", "C(", "CO", "CN", "CCN", "CCC", MARK]
-    with ParsingPool(Parsing(), 2) as pool:
-        found = pool.parse(smiles)
+    with ParsingPool(2) as pool:
+        found = Parsed.join(list(pool.map([smiles[:4], smiles[4:8], smiles[8:]])))
     assert found.count == len(smiles)
     assert found.smiles == ["CCO", "CC", "CO", "CN", "CCN", "CCC"]
     assert found.rows.tolist() == [0, 2, 4, 5, 6, 7]

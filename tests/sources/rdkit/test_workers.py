@@ -18,7 +18,7 @@ from lookhops.sources.rdkit.workers import CRASHED, HUNG, ParsingPool
 
 @pytest.fixture(scope="module")
 def pool():
-    with ParsingPool(Parsing(), 2) as pool:
+    with ParsingPool(2) as pool:
         yield pool
 
 
@@ -31,11 +31,15 @@ def assert_same(found: Parsed, want: Parsed) -> None:
         assert np.array_equal(found.arrays[name], array)
 
 
-def test_workers_say_what_would_be_said_here(pool, monkeypatch):
-    monkeypatch.setattr(workers, "CHUNK", 50)
+def parse_in(pool: ParsingPool, texts: list[str], size: int = 50) -> Parsed:
+    """What a pool says of texts, so many of them in a chunk."""
+    return Parsed.join(list(pool.map(texts[i : i + size] for i in range(0, len(texts), size))))
+
+
+def test_workers_say_what_would_be_said_here(pool):
     texts = [*load("solubility").columns["smiles"][:400], "C(", ""]
-    assert_same(pool.parse(texts), parse(texts, Parsing()))
-    assert pool.parse([]).count == 0
+    assert_same(parse_in(pool, texts), parse(texts, Parsing()))
+    assert not list(pool.map([]))
 
 
 def test_no_more_than_a_few_chunks_are_read_ahead(pool):
@@ -76,20 +80,19 @@ def test_a_molecule_that_takes_too_long_is_found_and_the_others_are_parsed(pool,
     assert failures == [[(1, HUNG)], [], [(0, HUNG)], [(0, CRASHED), (2, HUNG)]]
 
 
-def test_many_crash_at_once(pool, monkeypatch):
-    monkeypatch.setattr(workers, "CHUNK", 4)
+def test_many_crash_at_once(pool):
     texts = [Deadly("CC") if i % 3 == 0 else f"C{'C' * i}" for i in range(24)]
-    found = pool.parse(texts)
+    found = parse_in(pool, texts, 4)
     assert found.rows.tolist() == [i for i in range(24) if i % 3]
     assert found.smiles == [text for text in texts if not isinstance(text, Deadly)]
     assert found.failures == [(i, CRASHED) for i in range(0, 24, 3)]
 
 
 def test_a_worker_that_somebody_kills_costs_nothing(pool):
-    assert pool.parse(["CCO"]).smiles == ["CCO"]
+    assert parse_in(pool, ["CCO"]).smiles == ["CCO"]
     for worker in pool.workers:
         os.kill(worker.process.pid, signal.SIGKILL)
-    assert_same(pool.parse(["CCO", "CN"]), parse(["CCO", "CN"], Parsing()))
+    assert_same(parse_in(pool, ["CCO", "CN"]), parse(["CCO", "CN"], Parsing()))
 
 
 def test_chunks_and_answers_may_be_larger_than_a_pipe_holds(pool):
@@ -99,16 +102,16 @@ def test_chunks_and_answers_may_be_larger_than_a_pipe_holds(pool):
 
 def test_an_error_of_a_worker_is_the_callers():
     with (
-        ParsingPool(Parsing(), 1) as pool,
+        ParsingPool(1) as pool,
         pytest.raises(LookHopsError, match="rdkit"),
     ):
-        pool.parse([Uninstalling("C")])
+        parse_in(pool, [Uninstalling("C")])
 
 
 def test_without_processes_it_is_parsed_here():
-    with ParsingPool(Parsing(), 0) as pool:
+    with ParsingPool(0) as pool:
         pool.warm_up()
-        assert pool.parse(["CCO"]).smiles == ["CCO"]
+        assert parse_in(pool, ["CCO"]).smiles == ["CCO"]
         assert not pool.workers
 
 
@@ -117,9 +120,9 @@ def test_where_no_process_can_be_started_it_is_parsed_here(monkeypatch):
         raise OSError("no")
 
     monkeypatch.setattr(workers, "Worker", start)
-    with ParsingPool(Parsing(), 2) as pool:
+    with ParsingPool(2) as pool:
         pool.warm_up()
-        assert pool.parse(["CCO"]).smiles == ["CCO"]
+        assert parse_in(pool, ["CCO"]).smiles == ["CCO"]
 
 
 def test_a_script_without_a_main_guard_is_told_so(tmp_path):
@@ -127,7 +130,7 @@ def test_a_script_without_a_main_guard_is_told_so(tmp_path):
     script.write_text(
         "from lookhops.sources.rdkit.parsing import Parsing\n"
         "from lookhops.sources.rdkit.workers import ParsingPool\n"
-        "ParsingPool(Parsing(), 1).parse(['C'])\n"
+        "next(ParsingPool(1).map([['C']]))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert done.returncode == 1

@@ -191,9 +191,9 @@ class GraphReader(graph_reading.Reading):
         earlier = replace(earlier, invalid="skip")
         if source != "-":
             return self.load(source, earlier, need_targets)
-        from lookhops.sources.rdkit.workers import parsing_pool
+        from lookhops.sources.rdkit.workers import ParsingPool
 
-        with warnings_as_lines(), parsing_pool(0) as pool:
+        with warnings_as_lines(), ParsingPool(0) as pool:
             return self.from_stdin(earlier, pool).read_all(need_targets).graphs
 
     def from_stdin(self, earlier: graph_reading.Reading, pool: ParsingPool) -> MoleculeStream:

@@ -64,10 +64,9 @@ def opened(
     Molecules are parsed by workers, which begin while this process loads PyTorch and the model.
     Warnings of all that are printed as lines in the end.
     """
-    from lookhops.sources.rdkit.parsing import Parsing
     from lookhops.sources.rdkit.workers import ParsingPool
 
-    with ParsingPool(Parsing(), streaming.processes) as pool, warnings_as_lines():
+    with ParsingPool(streaming.processes) as pool, warnings_as_lines():
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
         begun = None if streaming.resume else _begun(model, reading, source, pool)

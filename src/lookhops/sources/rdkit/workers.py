@@ -14,7 +14,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
@@ -37,19 +37,18 @@ SECONDS = 10.0
 MOST_MEMORY = 4 << 30
 CRASHED = "RDKit crashes on it"
 HUNG = "RDKit hangs on it"
+AS_SMILES = Parsing()
 
 
 class ParsingPool:
     """Parses molecules in worker processes, which are started when they are needed.
 
     Args:
-        how: How molecules are parsed.
         processes: How many workers; by default one for each core. 0 parses in this process, as is
             done where no process can be started.
     """
 
-    def __init__(self, how: Parsing, processes: int | None = None) -> None:
-        self.how = how
+    def __init__(self, processes: int | None = None) -> None:
         self.processes = usable_cores() if processes is None else processes
         self.workers: list[Worker] = []
         self.tasks: deque[Task] = deque()  # that no worker has
@@ -73,22 +72,15 @@ class ParsingPool:
             forkserver.ensure_running()  # the first worker would wait for it
 
     def stop(self) -> None:
-        """End the workers; what they are at is dropped."""
         self.tasks.clear()
         while self.workers:
             self.workers.pop().kill()
 
-    def parse(self, structures: Sequence[str]) -> Parsed:
-        """Parse molecules, in chunks side by side."""
-        chunks = (structures[i : i + CHUNK] for i in range(0, len(structures), CHUNK))
-        return Parsed.join(list(self.map(chunks)) or [parse([], self.how)])
-
-    def map(self, chunks: Iterable[Sequence[str]]) -> Iterator[Parsed]:
+    def map(self, chunks: Iterable[Sequence[str]], how: Parsing = AS_SMILES) -> Iterator[Parsed]:
         """Parse chunk after chunk; no more than a few are read ahead of the one that is given."""
         ahead: deque[Task] = deque()
-        seconds = SECONDS * max(1, self.how.max_atoms / 1000)
         for chunk in chunks:
-            ahead.append(Task(chunk, self.how, seconds))
+            ahead.append(Task(chunk, how))
             self.tasks.append(ahead[-1])
             self._exchange(0)
             if len(ahead) > AT_ONCE * self.processes:
@@ -116,8 +108,7 @@ class ParsingPool:
     def _hand_out(self) -> None:
         """Give tasks to the workers that have least to do; where all have something, start one."""
         while self.tasks:
-            idle = any(not worker.tasks for worker in self.workers)
-            if not idle and len(self.workers) < self.processes:
+            if len(self.workers) < self.processes and all(one.tasks for one in self.workers):
                 self._start()
             if not self.processes:
                 task = self.tasks.popleft()
@@ -135,16 +126,6 @@ class ParsingPool:
             self.processes = len(self.workers)
 
 
-@contextmanager
-def parsing_pool(processes: ParsingPool | int | None) -> Iterator[ParsingPool]:
-    """A pool of so many processes for the block; one that is given is used and left as it is."""
-    if isinstance(processes, ParsingPool):
-        yield processes
-        return
-    with ParsingPool(Parsing(), processes) as pool:
-        yield pool
-
-
 def _context() -> BaseContext:
     """How workers are started: never as copies of this process, whose threads they would lack."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
@@ -156,31 +137,23 @@ def _context() -> BaseContext:
 
 @dataclass(eq=False)
 class Task:
-    """Molecules to parse, and what came of it.
+    """Molecules to parse, and what RDKit says of them, or why nothing can be said.
 
-    Args:
-        structures: The molecules.
-        how: How they are parsed.
-        seconds: Processor time that each may take.
-        parsed: What RDKit says of them, or why nothing can be said.
-        pieces: Where a worker died of one of them: that one, those before and those after it.
+    Where a worker died of one of them, there are pieces: those before, that one and those after it.
     """
 
     structures: Sequence[str]
     how: Parsing
-    seconds: float
     parsed: Parsed | LookHopsError | None = None
     pieces: Sequence[Task] = ()
 
     @property
     def done(self) -> bool:
-        """Whether there is a result."""
-        return self.parsed is not None or (
-            bool(self.pieces) and all(piece.done for piece in self.pieces)
-        )
+        if self.pieces:
+            return all(piece.done for piece in self.pieces)
+        return self.parsed is not None
 
     def result(self) -> Parsed:
-        """What RDKit says of the molecules."""
         if isinstance(self.parsed, LookHopsError):
             raise self.parsed
         return self.parsed or Parsed.join([piece.result() for piece in self.pieces])
@@ -191,14 +164,11 @@ class Task:
         A molecule that is alone has failed, and so has one that took too long. Another has a second
         chance: workers are also ended by who wants their memory.
         """
-        if len(self.structures) == 1:
-            self.parsed = Parsed.failed(reason, self.how)
-            return []
         slices = (slice(number), slice(number, number + 1), slice(number + 1, None))
-        parts = [Task(self.structures[part], self.how, self.seconds) for part in slices]
-        if reason == HUNG:
-            parts[1].parsed = Parsed.failed(reason, self.how)
-        self.pieces = [part for part in parts if len(part.structures)]
+        before, one, after = (Task(self.structures[part], self.how) for part in slices)
+        if reason == HUNG or len(self.structures) == 1:
+            one.parsed = Parsed.failed(reason, self.how)
+        self.pieces = [piece for piece in (before, one, after) if len(piece.structures)]
         return [piece for piece in self.pieces if not piece.done]
 
 
@@ -228,11 +198,12 @@ class Worker:
         self.tasks: deque[Task] = deque()
 
     def give(self, task: Task) -> None:
-        """Send a task; where the worker is dead, :meth:`receive` will find out."""
+        """Send a task; where the worker is dead, :meth:`receive` finds out."""
         self.tasks.append(task)
         self.given += 1
+        seconds = SECONDS * max(1, task.how.max_atoms / 1000)
         with suppress(OSError):
-            self.connection.send((list(task.structures), task.how, task.seconds))
+            self.connection.send((list(task.structures), task.how, seconds))
 
     def receive(self) -> bool:
         """Wait for the answer to the first of the tasks; whether the worker lives."""
@@ -262,7 +233,6 @@ class Worker:
         return again
 
     def kill(self) -> None:
-        """End the process, whatever it is at."""
         self.process.kill()
         self.process.join()
         self.connection.close()
@@ -272,7 +242,7 @@ class Worker:
 
 
 def _work(tasks: Connection, position: Any) -> None:
-    """What the process does: parse what it is sent, until whoever sends it ends."""
+    """Parse what is sent, until the sender ends."""
     _limit_process()
     answers: SimpleQueue[Parsed | LookHopsError] = SimpleQueue()
     Thread(target=_send, args=(answers, tasks), daemon=True).start()
