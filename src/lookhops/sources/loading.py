@@ -21,7 +21,7 @@ from lookhops.sources.rdkit.workers import ParsingPool
 from lookhops.sources.rows import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.sources.streams import Stream
-from lookhops.sources.targets import Offer, choose_columns
+from lookhops.sources.targets import choose_columns
 from lookhops.sources.tu import read_tu
 
 __all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
@@ -125,7 +125,7 @@ def read_source(
         graphs = read_tables(**files, reading=reading, need_targets=need_targets)
     else:
         graphs = _read(kind, place, reading, cache)
-        graphs = choose_columns(graphs, reading, Offer(needed=need_targets))
+        graphs = choose_columns(graphs, reading, need_targets=need_targets)
     return GraphStream(merge(graphs) if reading.duplicates == "merge" else graphs)
 
 

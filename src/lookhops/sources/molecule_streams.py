@@ -204,7 +204,7 @@ class MoleculeStream(Stream):
         from lookhops.sources.counts import merge
         from lookhops.sources.graph_streams import GraphStream
         from lookhops.sources.molecules import as_column
-        from lookhops.sources.targets import Offer, choose_columns
+        from lookhops.sources.targets import choose_columns
 
         chunks = list(self._chunks(canonical=True))
         if not chunks:
@@ -216,8 +216,9 @@ class MoleculeStream(Stream):
         used = {head[at] for at in (self._structure, self._id) if at is not None} - {label}
         names = (name for name in head if name and name not in used)
         graphs = self._pack(rows, parsed, names, as_column, tell=True)
-        offer = Offer(label, lambda number: self.place(rows[kept[number]]), need_targets)
-        graphs = choose_columns(graphs, self.reading, offer)
+        graphs = choose_columns(
+            graphs, self.reading, label, lambda n: self.place(rows[kept[n]]), need_targets
+        )
         if self.reading.duplicates == "merge":
             graphs = merge(graphs)
         return GraphStream(graphs, self, self.cells(rows, parsed))

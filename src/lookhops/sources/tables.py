@@ -40,7 +40,7 @@ from lookhops.sources.rows import (
     unpacked_suffix,
     with_points,
 )
-from lookhops.sources.targets import Offer, choose_columns
+from lookhops.sources.targets import choose_columns
 
 #: Cells that are empty, save in columns of ids, where only an empty text is. "Na" is sodium.
 BLANKS = ["NaN", "None", *BLANK_TEXTS, *map(str.upper, BLANK_TEXTS)]
@@ -87,7 +87,7 @@ def read_tables(
         tables = Tables(**given, reading=reading)
     fields, label, place = packed(tables)
     found = Graphs.from_edges(**fields, name=name or stem_of(path))
-    return choose_columns(found, reading, Offer(label, place, need_targets))
+    return choose_columns(found, reading, label, place, need_targets)
 
 
 # -------------------------------------------------------------------- one table

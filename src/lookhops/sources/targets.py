@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,22 +28,13 @@ from lookhops.graphs.targets import (
 SHOWN = 5
 
 
-@dataclass(frozen=True)
-class Offer:
-    """What a source says of targets, before any is chosen.
-
-    Args:
-        label: The target where no other is named: a column, or none.
-        place: Where a graph stands in the source, for messages; none where that is not known.
-        needed: Whether a target that cannot be read is an error; else it stays a column.
-    """
-
-    label: str | None = None
-    place: Callable[[int], str] | None = None
-    needed: bool = True
-
-
-def choose_columns(graphs: Graphs, reading: Reading, offer: Offer | None = None) -> Graphs:
+def choose_columns(
+    graphs: Graphs,
+    reading: Reading,
+    label: str | None = None,
+    place: Callable[[int], str] | None = None,
+    need_targets: bool = True,
+) -> Graphs:
     """The graphs with the targets and the features of whole graphs that are asked for.
 
     Args:
@@ -52,36 +42,30 @@ def choose_columns(graphs: Graphs, reading: Reading, offer: Offer | None = None)
         reading: Names the targets, with commas between, and says what they are; by default they are
             those of its ``defaults`` if all of them are there, else those that the source had.
             Names the features.
-        offer: What the source says of targets.
+        label: The column that is the target where none is named.
+        place: Where a graph stands in the source, for messages.
+        need_targets: Whether a target that cannot be read is an error; else it stays a column.
     """
-    offer = offer or Offer()
-    names, kinds = _wanted_targets(graphs, reading, offer)
+    place = place or f"{graphs.name}, graph {{}}".format
+    names, kinds = None, parse_task(reading.task)
+    if reading.target is not None:
+        names = _names(reading.target, graphs)
+    elif reading.defaults.target is not None:
+        earlier = _names(reading.defaults.target, graphs)
+        if all(_found(graphs, name) for name in earlier):
+            names, kinds = earlier, parse_task(reading.defaults.task)
+    if names is None and label is not None:
+        if not all(map(is_blank, graphs.columns[label])):  # else nothing is known, or yet
+            names = [label]
+    elif names is None and set(kinds.values()) != {"auto"}:
+        names = [target.name for target in graphs.targets]
     if names is not None:
-        graphs = _with_targets(graphs, names, kinds, offer)
+        graphs = _with_targets(graphs, names, kinds, place, need_targets)
     if reading.features is None:
         return graphs
     if reading.features.strip().lower() != ALL:
         graphs = only_features(graphs, reading.features)
-    return graphs.with_features(reading.features, reading, offer.place)
-
-
-def _wanted_targets(
-    graphs: Graphs, reading: Reading, offer: Offer
-) -> tuple[list[str] | None, dict[str, str]]:
-    """The names of the targets, none where they stay as they are, and what each is."""
-    kinds = parse_task(reading.task)
-    if reading.target is not None:
-        return _names(reading.target, graphs), kinds
-    if reading.defaults.target is not None:
-        names = _names(reading.defaults.target, graphs)
-        if all(_found(graphs, name) is not None for name in names):
-            return names, parse_task(reading.defaults.task)
-    if offer.label is not None:
-        blank = all(map(is_blank, graphs.columns[offer.label]))  # nothing is known, or yet
-        return None if blank else [offer.label], kinds
-    if set(kinds.values()) == {"auto"}:
-        return None, kinds
-    return [target.name for target in graphs.targets], kinds
+    return graphs.with_features(reading.features, reading, place)
 
 
 def parse_task(text: str) -> dict[str, str]:
@@ -129,32 +113,35 @@ def target_sentences(graphs: Graphs) -> list[str]:
 
 
 def _with_targets(
-    graphs: Graphs, names: Sequence[str], kinds: Mapping[str, str], offer: Offer
+    graphs: Graphs,
+    names: Sequence[str],
+    kinds: Mapping[str, str],
+    place: Callable[[int], str],
+    needed: bool,
 ) -> Graphs:
     """The graphs with these targets; those that they had before become columns."""
     if strange := [name for name in kinds if name and name not in names]:
         raise LookHopsError(
             f"--task names {strange[0]!r}, which is no target; name it in --target."
         )
-    had = {one.name: (one, values) for one, values in target_columns(graphs.y, graphs.targets)}
-    columns = {**graphs.columns, **{name: target_cells(*both) for name, both in had.items()}}
+    before = {one.name: (one, values) for one, values in target_columns(graphs.y, graphs.targets)}
+    cells = {name: target_cells(*target) for name, target in before.items()}
+    columns = {**graphs.columns, **cells}
     chosen = []
-    for given in names:
-        found, kind = _found(graphs, given), kinds.get(given, kinds[""])
+    for name in names:
+        found, kind = _found(graphs, name), kinds.get(name, kinds[""])
         if found is None:
             raise LookHopsError(
-                f"{graphs.name}: no column is called {given!r}; the columns are "
+                f"{graphs.name}: no column is called {name!r}; the columns are "
                 f"{listed(list(columns))}. Choose some of them (--target)."
             )
-        before = had.get(found)
-        if before is not None and kind in ("auto", before[0].kind):
-            chosen.append(before)
+        if found in before and kind in ("auto", before[found][0].kind):
+            chosen.append(before[found])
         else:
-            place = offer.place or f"{graphs.name}, graph {{}}".format
             try:
                 chosen.append(read_target(found, columns[found], kind, place=place))
             except LookHopsError:
-                if offer.needed:
+                if needed:
                     raise
                 continue
         columns.pop(found)

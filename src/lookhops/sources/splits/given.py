@@ -21,6 +21,7 @@ from lookhops.graphs.choosing import concatenate
 from lookhops.graphs.columns import SAME, completed, in_columns
 from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
 from lookhops.sources.splits.split import PARTS, Split, codes_of, parsed
+from lookhops.sources.targets import target_cells
 
 #: The form of Errica et al.: the parts for training and validation stand in a list within.
 INNER = "model_selection"
@@ -181,7 +182,5 @@ def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]
     other, values = found[name]
     if (other.kind, other.classes) == (target.kind, target.classes):
         return target, values
-    names = {float(number): name for number, name in enumerate(other.classes)}
-    cells = [None if np.isnan(value) else names.get(value, value) for value in values]
-    place = f"{test.name}, graph {{}}".format
+    cells, place = target_cells(other, values), f"{test.name}, graph {{}}".format
     return read_target(target.name, cells, target.kind, target.classes or None, place)
