@@ -92,7 +92,6 @@ def write_transfers(folder: Path, cases: int = CASES, seed: int = 0) -> list[Pat
 
 
 def _case(name: str, ring: bool, random: Random, rows: Mapping[str, list[tuple[Any, ...]]]) -> None:
-    """Add one case to the tables."""
 
     def draw(low: int, high: int) -> int:
         return low + int(random.random() * (high - low + 1))

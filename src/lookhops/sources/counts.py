@@ -221,7 +221,6 @@ def _merged_targets(graphs: Graphs, group: np.ndarray) -> dict[str, Any]:
 
 
 def _range(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lowest and the highest value that is known in each group; NaN where none is."""
     count = int(group.max()) + 1
     low, high = np.full(count, np.nan), np.full(count, np.nan)
     np.fmin.at(low, group, values)

@@ -69,7 +69,6 @@ class GraphStream(Stream):
         return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
     def cells(self, first: int = 0, after: int | None = None) -> Sequence[Sequence[Any]]:
-        """What rows say: those from ``first`` to before ``after``, by default all."""
         after = self.total if after is None else after
         if self._given is not None:
             return self._given[first:after]

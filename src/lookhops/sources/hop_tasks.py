@@ -84,12 +84,10 @@ class _Draws:
         self._bits = np.random.PCG64(np.random.SeedSequence([seed, size, k]))
 
     def below(self, limit: int | np.ndarray, *shape: int) -> np.ndarray:
-        """Whole numbers from 0 to ``limit`` - 1."""
         raw = self._bits.random_raw(int(np.prod(shape))).reshape(shape)
         return (raw >> np.uint64(32)).astype(np.int64) % limit
 
     def order(self, count: int) -> np.ndarray:
-        """The numbers from 0 to ``count`` - 1, shuffled."""
         return np.argsort(self._bits.random_raw(count), kind="stable")
 
 

@@ -34,16 +34,15 @@ SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structu
 
 
 def open_rows(path: Path) -> Rows:
-    """The rows of a file, by the end of its name."""
+    """The rows of a file, by its suffix."""
     formats = {".smi": SmilesFile, ".sdf": SdfFile}
     return formats.get(unpacked_suffix(path), open_table)(path)
 
 
 def come_in_parts(path: Path, reading: Reading) -> bool:
-    """Whether molecules of a file are read in parts.
+    """Whether molecules of a file can be read in parts.
 
-    What is known of an SDF file's columns is known at its end, and duplicates are merged when all
-    rows are there.
+    The columns of an SDF file are known at its end; duplicates are merged when all rows are there.
     """
     return unpacked_suffix(path) != ".sdf" and reading.duplicates != "merge"
 
@@ -111,7 +110,6 @@ class SmilesLines(Rows):
         self.lines = lines
 
     def rows(self) -> Iterator[Row]:
-        """A row for each line with a SMILES; the header of a table is refused."""
         first = True
         for number, line in enumerate(self.lines, 1):
             parts = line.split(maxsplit=1)
@@ -155,10 +153,7 @@ class SmilesFile(SmilesLines):
 
 
 class SdfFile(Rows):
-    """An SDF file: mol blocks with their data fields, records apart by ``$$$$``.
-
-    Which fields there are is known at the end of the file: its text is read as one piece.
-    """
+    """An SDF file: mol blocks with data fields, each called by its title; read as one piece."""
 
     mol_blocks = True
 
@@ -184,7 +179,6 @@ class SdfFile(Rows):
         self.named = any(block.split("\n", 1)[0].strip() for _, block, _ in self.records)
 
     def rows(self) -> Iterator[Row]:
-        """A row for each record, called by the title of its mol block; missing fields are empty."""
         for number, (_, block, fields) in enumerate(self.records, 1):
             cells = [fields.get(name, "") for name in self.head]
             yield Row(number, cells, block, block.split("\n", 1)[0].strip())

@@ -83,18 +83,15 @@ class MoleculeStream(Stream):
         return self.reading.find(self.source.origin, self.source.head, option, usual, strict)
 
     def structure(self, row: Row) -> str:
-        """SMILES or mol block of a row."""
         if self._structure is None:
             return row.structure or ""
         return cell_text(row.cells[self._structure]).strip()
 
     def id(self, row: Row) -> str:
-        """What a row is called; without a name, its number."""
         name = row.name if self._id is None else cell_text(row.cells[self._id]).strip()
         return name or str(row.number)
 
     def place(self, row: Row) -> str:
-        """Where a row stands: ``"set.csv, line 12"``."""
         where = self.source.where(row.number)
         return f"{self.source.origin}, {where}" if self.source.origin else where
 
@@ -111,7 +108,6 @@ class MoleculeStream(Stream):
         return [(*begin, *row.cells) for begin, row in zip(first, rows, strict=True)]
 
     def skip(self, count: int) -> Iterator[Sequence[Any]]:
-        """Pass over rows without parsing them; what each says."""
         for row in islice(self.left, count):
             yield self.cells([row])[0]
 
@@ -123,7 +119,6 @@ class MoleculeStream(Stream):
             self._ahead = ReadAhead(self._chunks())
 
     def close(self) -> None:
-        """End that thread."""
         if self._ahead is not None:
             self._ahead.close()
 
@@ -144,7 +139,6 @@ class MoleculeStream(Stream):
             yield taken.popleft(), found
 
     def parts(self, size: int) -> Iterator[Part]:
-        """The molecules, so many rows at a time."""
         label = self._label_column()
         rows: list[Row] = []
         parsed: list[Parsed] = []
@@ -164,7 +158,6 @@ class MoleculeStream(Stream):
         return Part(graphs, self.cells(rows, parsed), labels, self.source.share)
 
     def _label_column(self) -> str | None:
-        """The column of the one target, where there is one."""
         head = self.source.head
         if not head:  # SMILES alone
             return None
@@ -188,7 +181,6 @@ class MoleculeStream(Stream):
         return [(with_points([cell]) or [cell])[0] if "," in cell else cell for cell in cells]
 
     def remarks(self) -> list[str]:
-        """What is to be said in the end: which molecules were left out."""
         if not self.total:
             raise LookHopsError(f"{self.source.origin or self.name}: there are no molecules.")
         return [self._said()] if self.lost else []
@@ -256,7 +248,6 @@ class MoleculeStream(Stream):
     def _texts(
         self, rows: Sequence[Row], names: Iterable[str], tell: bool = False
     ) -> dict[str, list[str]]:
-        """The cells of columns, decimal commas as points; which these are is told on demand."""
         places = {name: self.source.head.index(name) for name in names}
         texts = {
             name: [cell_text(row.cells[at]).strip() for row in rows] for name, at in places.items()

@@ -1,7 +1,6 @@
-"""The one reader of rows: what a file says, row after row, packed or not; CSV, TSV and Parquet.
+"""Rows of files, packed by gzip or not; CSV, TSV and Parquet.
 
-Every format gives :class:`Rows`: the names of the columns, and one :class:`Row` after another, with
-its position in the file. Streaming takes some rows at a time; reading everything takes all of them.
+Every format gives :class:`Rows`: the names of the columns, and one :class:`Row` after another.
 Nothing here imports pandas or PyTorch, which take a while to load.
 """
 
@@ -39,18 +38,18 @@ MOST_BYTES, MOST_TIMES = 32 << 20, 100
 
 
 def suffix_of(path: Path) -> str:
-    """The end of a file's name that says what it is; of a packed file both ends."""
+    """The suffix of a file's name; of a packed file both: ``.smi.gz``."""
     ends = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(ends) if ends[-1:] == [".gz"] else (ends or [""])[-1]
 
 
 def unpacked_suffix(path: Path) -> str:
-    """The same of what is in a packed file: ``.smi`` of ``.smi.gz``."""
+    """The suffix of what is in a packed file: ``.smi`` of ``.smi.gz``."""
     return suffix_of(path).removesuffix(".gz")
 
 
 def stem_of(path: Path) -> str:
-    """The file's name without that end."""
+    """The file's name without its suffix."""
     return path.name.removesuffix(suffix_of(path))
 
 
@@ -71,12 +70,9 @@ class Row(NamedTuple):
 
 
 class Rows(ABC):
-    """The rows of a source.
+    """The rows of a source with this origin (for messages) and these columns.
 
-    Args:
-        origin: The source, for messages.
-        head: Names of its columns.
-        types: The Arrow type of each column; none of texts.
+    Types are Arrow's, and none where cells are texts.
     """
 
     #: Whether numbers may have decimal commas: commas separate no fields.
@@ -97,8 +93,7 @@ class Rows(ABC):
         self.types = [None] * len(self.head) if types is None else list(types)
 
     @abstractmethod
-    def rows(self) -> Iterator[Row]:
-        """The rows from the first on."""
+    def rows(self) -> Iterator[Row]: ...
 
     @property
     def share(self) -> float | None:
@@ -106,7 +101,6 @@ class Rows(ABC):
         return None if self.file is None else self.file.share
 
     def where(self, number: int) -> str:
-        """What to call the position of a row in messages."""
         return f"line {number}"
 
 
@@ -125,14 +119,12 @@ class TextFile:
 
     @property
     def share(self) -> float:
-        """How much of the file has been read, from 0 to 1."""
         if self._file is None:
             return 0.0
         return 1.0 if self._file.closed else self._file.tell() / max(self.size, 1)
 
     @contextmanager
     def bytes(self) -> Iterator[BinaryIO]:
-        """The content from its beginning, unpacked."""
         with explained(self.path, "read"):
             self._file = self.path.open("rb")
         with self._file as file:
@@ -147,7 +139,6 @@ class TextFile:
 
     @contextmanager
     def text(self, newline: str | None = None) -> Iterator[TextIO]:
-        """The content as text; ``newline`` as for :func:`open`."""
         try:
             with self.bytes() as file:
                 yield io.TextIOWrapper(file, "utf-8-sig", newline=newline)
@@ -155,7 +146,6 @@ class TextFile:
             raise self.not_utf8() from error
 
     def not_utf8(self) -> LookHopsError:
-        """The error that names the first line that is not UTF-8."""
         with self.bytes() as file:
             for line, content in enumerate(file, 1):  # noqa: B007
                 try:
@@ -167,7 +157,6 @@ class TextFile:
         )
 
     def empty(self) -> LookHopsError:
-        """The error that the file holds nothing."""
         return LookHopsError(f"{self.path}: the file is empty.")
 
 
@@ -224,7 +213,6 @@ class TextTable(Rows):
                 raise LookHopsError(f"{path}, line {self.begin}: two columns are called {name!r}.")
 
     def rows(self) -> Iterator[Row]:
-        """The rows below the header that are not blank, each with as many fields as the header."""
         lines, wanted = self._lines(), len(self.head)
         next(lines)
         for row in lines:
@@ -254,7 +242,6 @@ class TextTable(Rows):
 
     @cached_property
     def content(self) -> bytes:
-        """The whole content, unpacked."""
         with self.file.bytes() as file:
             return file.read()
 
@@ -278,10 +265,9 @@ class TextTable(Rows):
 
 
 def with_points(cells: Sequence[str]) -> list[str] | None:
-    """Cells whose decimal commas are points, if all are numbers then; else, or without any, none.
+    """Cells with points for decimal commas, if all are numbers then; else, or without any, none.
 
-    Tables that are not separated by commas may have such numbers: where people write them so, a
-    spreadsheet separates by semicolons or tabs.
+    A spreadsheet that writes decimal commas separates fields by semicolons or tabs.
     """
     from lookhops.graphs.targets import as_number, is_blank  # loads PyTorch
 
@@ -293,7 +279,7 @@ def with_points(cells: Sequence[str]) -> list[str] | None:
 
 
 def say_points(origin: object, columns: Sequence[str]) -> None:
-    """Say in which columns decimal commas were read as points."""
+    """Warn of columns whose decimal commas were read as points."""
     if columns:
         warnings.warn(
             f"{origin}: decimal commas are read as points, in the "
@@ -326,7 +312,6 @@ class ParquetTable(Rows):
         return self._done / max(self.file.metadata.num_rows, 1)
 
     def rows(self) -> Iterator[Row]:
-        """The rows; cells of a type that is not plain are texts."""
         with explained_parquet(self.origin):
             for batch in self.file.iter_batches(BATCH):
                 columns = [batch.column(i).to_pylist() for i in range(len(self.types))]
@@ -339,17 +324,10 @@ class ParquetTable(Rows):
 
 
 def _plain_type(kind: Any) -> Any:
-    """The Arrow type of a column; none of lists and the like, which are taken as text."""
     from pyarrow import types
 
-    plain = (
-        types.is_primitive,
-        types.is_string,
-        types.is_large_string,
-        types.is_decimal,
-        types.is_dictionary,
-    )
-    return kind if any(is_it(kind) for is_it in plain) else None
+    names = ("primitive", "string", "large_string", "decimal", "dictionary")
+    return kind if any(getattr(types, f"is_{name}")(kind) for name in names) else None
 
 
 @contextmanager

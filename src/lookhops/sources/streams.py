@@ -85,7 +85,6 @@ class ReadAhead:
             yield found
 
     def close(self) -> None:
-        """End the thread."""
         self._closed.set()
         self._thread.join()
 

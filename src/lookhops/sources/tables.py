@@ -116,7 +116,6 @@ def read_table(path: Path, what: str, reading: Reading = AS_USUAL) -> Table:
 
 
 def _frame(table: TextTable, ids: list[str]) -> pd.DataFrame:
-    """The rows; columns of ids as text, others as pandas takes them."""
     table.check_lengths()
     # A column without a name is what pandas writes for the numbers of its rows.
     names = [name or f"\0{number}" for number, name in enumerate(table.head)]
@@ -151,7 +150,6 @@ def _frame(table: TextTable, ids: list[str]) -> pd.DataFrame:
 
 
 def _with_points(frame: pd.DataFrame, path: Path, kept: Set[str]) -> pd.DataFrame:
-    """The columns but those that are kept with decimal commas as points."""
     numbers = {}
     for name in frame.columns:
         if name not in kept and pd.api.types.is_string_dtype(frame[name]):
@@ -233,7 +231,6 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _entries(entries: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
-    """The nodes or edges of a graph, each with its line."""
     return [{LINE: number, **{k: v for k, v in entry.items() if k != "key"}} for entry in entries]
 
 

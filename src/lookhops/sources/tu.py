@@ -83,7 +83,6 @@ def _check_indicator(indicator: np.ndarray, where: Path) -> None:
 
 
 def _check_edges(ends: np.ndarray, indicator: np.ndarray, where: Path) -> None:
-    """Each edge must join two nodes of one graph; ``ends``, shape (2, e), count from 0."""
     nodes = len(indicator)
     if ends.min() < 0 or ends.max() >= nodes:
         bad = (ends < 0) | (ends >= nodes)

@@ -67,11 +67,9 @@ class TuFiles:
     rows: dict[str, int] = field(default_factory=dict)
 
     def where(self, part: str) -> Path:
-        """What to call the file of a part in a message."""
         return self.folder / f"{self.name}_{part}.txt"
 
     def require(self, part: str) -> None:
-        """Refuse a set without this part."""
         if part not in self.parts:
             raise LookHopsError(f"{self.where(part)}: this file of the set is missing.")
 
@@ -124,7 +122,6 @@ class TuFiles:
         return {"y": torch.from_numpy(y), "class_names": [str(name) for name in names]}
 
     def columns(self) -> dict[str, np.ndarray]:
-        """The attributes of the graphs, as columns."""
         if "graph_attributes" not in self.parts:
             return {}
         values = self.numbers("graph_attributes")
@@ -174,7 +171,6 @@ def count_rows(content: IO[bytes], path: Path) -> list[int]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Whatever reading an archive raises, as one sentence."""
     try:
         yield
     except LookHopsError:
@@ -297,7 +293,6 @@ def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray
 def _parse_slowly(
     text: bytes, where: object, kind: type[np.generic], columns: int, first_line: int
 ) -> np.ndarray:
-    """The same row by row; refuses the first that is not as it should be."""
     convert: Any = int if issubclass(kind, np.integer) else float
     rows = []
     for number, line in enumerate(text.decode("utf-8-sig", "replace").split("\n"), first_line):

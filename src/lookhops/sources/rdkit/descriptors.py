@@ -92,7 +92,6 @@ def rdkit_version() -> str:
 
 @cache
 def _functions() -> dict[str, Callable[[Any], float]]:
-    """RDKit's descriptors by name, in its order."""
     try:
         from rdkit.Chem import Descriptors
     except ImportError as error:
@@ -147,7 +146,6 @@ def atom_parts(smiles: str, values: Mapping[str, float]) -> dict[str, Array]:
 
 
 def _additive(molecule: Any) -> dict[str, Array]:
-    """Parts of properties and counts that RDKit adds up over atoms."""
     from rdkit import Chem
     from rdkit.Chem import MolSurf, rdMolDescriptors, rdPartialCharges
     from rdkit.Chem.EState import EState_VSA, EStateIndices
@@ -198,7 +196,6 @@ def _additive(molecule: Any) -> dict[str, Array]:
 
 
 def _fragments(molecule: Any, values: Mapping[str, float]) -> dict[str, Array]:
-    """Counts of fragments, each match in equal parts to its atoms."""
     found = {}
     for name, pattern in _patterns():
         if values.get(name):

@@ -140,7 +140,6 @@ class AtomsAndBonds:
 
 
 def _joined(each: list[Columns], columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of rows of each molecule, and the rows of all."""
     counts = np.array([len(columns_of_one[0]) for columns_of_one in each], dtype=np.int64)
     rows = np.zeros((int(counts.sum()), columns), dtype=np.int64)
     for column in range(columns if each else 0):

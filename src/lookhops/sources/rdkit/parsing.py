@@ -52,7 +52,6 @@ class Parsing:
 
     @classmethod
     def of(cls, reading: Reading, mol_blocks: bool = False, canonical: bool = True) -> Parsing:
-        """How the molecules of a source are parsed, given how it is read."""
         strict = reading.invalid != "skip"
         return cls(
             mol_blocks, reading.salts, reading.max_atoms, canonical, strict, reading.descriptors
@@ -84,12 +83,10 @@ class Parsed:
 
     @classmethod
     def failed(cls, reason: str, how: Parsing) -> Parsed:
-        """One molecule that does not parse."""
         return replace(parse([], how), count=1, failures=[(0, reason)])
 
     @classmethod
     def join(cls, parts: Sequence[Parsed]) -> Parsed:
-        """The molecules of the first part, then those of the second, ..."""
         if len(parts) == 1:
             return parts[0]
         before = [0, *accumulate(part.count for part in parts)]
@@ -201,7 +198,6 @@ def _size(piece: Any) -> tuple[int, int, str]:
 
 
 def _reason(structure: str, mol_block: bool) -> str:
-    """Why a molecule does not parse: how it is written, or its chemistry."""
     from rdkit import Chem
 
     if not structure.strip():
@@ -244,7 +240,6 @@ def _smiles_counts(smiles: str) -> tuple[int, int]:
 
 
 def _block_counts(block: str) -> tuple[int, int]:
-    """Atoms and bonds, as the line of counts says; none where there is no such line."""
     lines = block.split("\n", 8)
     found = re.search(r"M  V30 COUNTS +(\d+) +(\d+)", block)
     if found is None and len(lines) > 3:

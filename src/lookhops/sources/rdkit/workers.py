@@ -198,7 +198,6 @@ class Worker:
         self.tasks: deque[Task] = deque()
 
     def give(self, task: Task) -> None:
-        """Send a task; where the worker is dead, :meth:`receive` finds out."""
         self.tasks.append(task)
         self.given += 1
         seconds = SECONDS * max(1, task.how.max_atoms / 1000)

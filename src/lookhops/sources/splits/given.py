@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,16 +51,14 @@ def read_splits(path: Path | str, graphs: Graphs | int) -> list[Split]:
         raise LookHopsError(f"{path}: cannot be read ({error}).") from error
     if not isinstance(content, list) or not content:
         raise LookHopsError(f"{path}: expected a list of splits, and at least one.")
-    numbers = _Numbers(graphs)
-    found = []
+    find, found = _finder(graphs), []
     for count, entry in enumerate(content, 1):
         where = f"{path}, split {count}"
-        found.append(_checked(_parts(entry, where), where, numbers))
+        found.append(_checked(_parts(entry, where), where, find))
     return found
 
 
 def _parts(entry: Any, where: str) -> dict[str, Any]:
-    """The three lists of an entry in either form."""
     if isinstance(entry, dict) and INNER in entry:
         inner = entry[INNER]
         if isinstance(inner, list) and inner and isinstance(inner[0], dict):
@@ -72,51 +70,47 @@ def _parts(entry: Any, where: str) -> dict[str, Any]:
     return entry
 
 
-class _Numbers:
-    """Finds graphs by what a file calls them."""
+def _finder(graphs: Graphs | int) -> Callable[[Any, str], int]:
+    """Finds the number of a graph by what a file calls it."""
+    count = graphs if isinstance(graphs, int) else len(graphs)
+    ids = [] if isinstance(graphs, int) else [str(name) for name in graphs.columns.get("id", ())]
+    by_id = {name: number for number, name in enumerate(ids)}
+    skipped = 0 if isinstance(graphs, int) else len(graphs.skipped)
 
-    def __init__(self, graphs: Graphs | int) -> None:
-        self.count = graphs if isinstance(graphs, int) else len(graphs)
-        ids = () if isinstance(graphs, int) else tuple(graphs.columns.get("id", ()))
-        self.by_id: Mapping[str, int] = {str(name): number for number, name in enumerate(ids)}
-        self.repeated = len(self.by_id) < len(ids)
-        self.skipped = 0 if isinstance(graphs, int) else len(graphs.skipped)
-
-    def find(self, name: Any, where: str) -> int:
-        if isinstance(name, str) and self.by_id:
-            if self.repeated:
+    def find(name: Any, where: str) -> int:
+        if isinstance(name, str) and by_id:
+            if len(by_id) < len(ids):
                 raise LookHopsError(f"{where}: graphs are named by id, but their ids repeat.")
-            if name not in self.by_id:
+            if name not in by_id:
                 raise LookHopsError(f"{where} has {json.dumps(name)}, which is no graph's id.")
-            return self.by_id[name]
-        if type(name) is not int or not 0 <= name < self.count:
+            return by_id[name]
+        if type(name) is not int or not 0 <= name < count:
             raise LookHopsError(
                 f"{where} has {json.dumps(name)}, which is not the number of a graph; they go from "
-                f"0 to {self.count - 1}."
+                f"0 to {count - 1}."
             )
-        if self.skipped:
+        if skipped:
             raise LookHopsError(
-                f"{where}: graphs are numbered, but {self.skipped} rows of the source were "
-                "skipped, so the numbers may mean others; name the graphs by their ids."
+                f"{where}: graphs are numbered, but {skipped} rows of the source were skipped, so "
+                "the numbers may mean others; name the graphs by their ids."
             )
         return name
 
+    return find
 
-def _checked(entry: Mapping[str, Any], where: str, numbers: _Numbers) -> Split:
+
+def _checked(entry: Mapping[str, Any], where: str, find: Callable[[Any, str], int]) -> Split:
     part_of: dict[int, str] = {}
     for part in PARTS:
         if not isinstance(entry[part], list) or not entry[part]:
             raise LookHopsError(f"{where}: {part} must be a list of graph numbers, not empty.")
         for name in entry[part]:
-            number = numbers.find(name, f"{where}: {part}")
+            number = find(name, f"{where}: {part}")
             if number in part_of:
                 other = f"in {part_of[number]} too" if part_of[number] != part else "there twice"
                 raise LookHopsError(f"{where}: graph {name} of {part} is {other}.")
             part_of[number] = part
-    found: dict[str, list[int]] = {part: [] for part in PARTS}
-    for number, part in part_of.items():
-        found[part].append(number)
-    return Split(*(torch.tensor(found[part], dtype=torch.long) for part in PARTS))
+    return Split(*(torch.tensor([n for n in part_of if part_of[n] == part]) for part in PARTS))
 
 
 def write_splits(path: Path | str, splits: Sequence[Split]) -> None:
@@ -154,10 +148,7 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
 
 
 def _alike(graphs: Graphs, test: Graphs) -> list[Graphs]:
-    """Both with the same features of whole graphs: those of the first, with the values of either.
-
-    Which columns are numbers and which labels, graphs to train on decide.
-    """
+    """Both with the features of whole graphs of the first, with the values of either."""
     if not graphs.whole.width or graphs.whole.names.are_unknown:
         return [graphs, test]
     wanted = graphs.whole.names

@@ -60,7 +60,6 @@ class SplitPlan:
 
     @property
     def training_graphs(self) -> int:
-        """Graphs of the largest training part."""
         return max(len(part.train) for part in self.splits.values())
 
     @classmethod
@@ -136,15 +135,7 @@ def _digest(*columns: np.ndarray) -> str:
 
 
 class _Draw:
-    """Draws the split of each seed.
-
-    Attributes:
-        labelled: Numbers of the graphs to draw from: those that have a target, and of which a given
-            test part does not hold the same.
-        stratify: Whether classes keep their proportions.
-        groups: The group of each graph, or none.
-        fixed: Parts that do not depend on the seed, by name.
-    """
+    """Draws the split of each seed."""
 
     def __init__(self, graphs: Graphs, protocol: Protocol, test: Tensor | None) -> None:
         self.graphs, self.protocol = graphs, protocol
@@ -152,6 +143,7 @@ class _Draw:
         if kind == "file":
             raise LookHopsError("These splits came from a file: give it again (--splits).")
         groups: Tensor | None = None
+        #: Parts that do not depend on the seed, and whether classes keep their proportions.
         self.fixed, self.stratify = {} if test is None else {"test": test}, kind == "stratified"
         if kind == "scaffold":
             groups = scaffolds(graphs)
@@ -170,6 +162,7 @@ class _Draw:
             raise LookHopsError(
                 "Folds are all tested on in turn: leave out --folds or the test part."
             )
+        #: The graphs to draw from.
         same, self.labelled = same_graphs(graphs), labelled(graphs)
         if same is not None and test is not None:  # what is tested on is not trained on
             self.labelled = self.labelled[~torch.isin(same, same[test])[self.labelled]]
@@ -177,7 +170,6 @@ class _Draw:
         self.folds = cache(self._folds)
 
     def split(self, seed: int) -> Split:
-        """The split of a seed: what is not fixed is drawn."""
         if "train" in self.fixed:
             return Split(*(self.fixed[part] for part in PARTS))
         test = self.fixed.get("test")
@@ -197,10 +189,7 @@ class _Draw:
         return Split(first, second, test)
 
     def _folds(self, repetition: int) -> list[Tensor]:
-        """The graphs in k parts of about the same size, each the test part of one seed.
-
-        Seed s has fold ``s mod k`` of repetition ``s div k``.
-        """
+        """The graphs in k parts of about the same size, each the test part of one seed."""
         from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
         count = self.protocol.folds or 0
@@ -230,10 +219,7 @@ FEW, SHOWN = 5, 5
 
 
 def shared_graphs(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
-    """How many graphs of another part are the same as one in the training part; the most.
-
-    Parts that are drawn share none; those that the user gave are left as they are.
-    """
+    """How many graphs of another part are in the training part too; only given parts share any."""
     same, with_target = same_graphs(graphs), labelled(graphs)
     if same is None:
         return []
@@ -265,13 +251,11 @@ def rare_classes(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
     for one in filter(has_classes, one_target_each(graphs)):
         target = f"{one.targets[0].name} " if len(graphs.targets) > 1 else ""
         fewest = {
-            name: torch.stack([_class_counts(one, getattr(split, part)) for split in splits]).amin(
-                0
-            )
+            name: np.min([_class_counts(one, getattr(split, part)) for split in splits], axis=0)
             for part, name in PART_NAMES.items()
         }
         for number, name in enumerate(one.class_names):
-            few = [f"{part} {n}" for part, each in fewest.items() if (n := int(each[number])) < FEW]
+            few = [f"{part} {n[number]}" for part, n in fewest.items() if n[number] < FEW]
             said += [f"{target}{name!r} ({', '.join(few)})"] if few else []
     if not said:
         return []
@@ -283,8 +267,7 @@ def rare_classes(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
     return [what + ", ".join(said[:SHOWN]) + more]
 
 
-def _class_counts(graphs: Graphs, part: Tensor) -> Tensor:
-    """How many graphs of each class a part has; those without a class are not counted."""
+def _class_counts(graphs: Graphs, part: Tensor) -> np.ndarray:
     assert graphs.y is not None
     y = graphs.y.cpu()[part]
-    return y[y >= 0].bincount(minlength=len(graphs.class_names))
+    return y[y >= 0].bincount(minlength=len(graphs.class_names)).numpy()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
@@ -115,18 +116,12 @@ def divide(
     groups: Tensor | None = None,
     in_order: bool = False,
 ) -> list[Tensor]:
-    """Cut an order of graphs into consecutive parts, the last of which takes the rest.
+    """Cut an order of graphs into consecutive parts of these fractions; the last takes the rest.
 
-    Groups stay whole: a group stands where its first graph stands, and belongs to the part in which
-    its middle falls. Groups of more than half of a later part come first, so that they are trained
-    on (as in Chemprop's balanced scaffold split), and each part gets a group at least.
-
-    Args:
-        order: Numbers of the graphs.
-        fractions: Of each part, together 1.
-        names: Of the parts, for errors.
-        groups: The group of each graph of the set, not of the order alone.
-        in_order: Whether large groups too stay where they stand.
+    Groups (one number for each graph of the set) stay whole: a group stands where its first graph
+    stands, and belongs to the part in which its middle falls. Unless all stay ``in_order``, groups
+    of more than half of a later part come first, so that they are trained on (as in Chemprop's
+    balanced scaffold split). Each part gets a group at least.
     """
     count = len(order)
     # Without the small number, 0.1 * 30 and the like could fall just below a whole number.
@@ -253,16 +248,15 @@ def joined_groups(first: Tensor | None, second: Tensor | None) -> Tensor | None:
 def folds_of_groups(groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """The fold of each graph: groups stay whole, and folds have about the same size.
 
-    The largest group comes first, those of one size in an order that the seed decides; each goes to
-    the fold that is smallest so far. (Scikit-learn's ``GroupKFold`` does so without a seed; with
-    one its folds have as many groups, not as many graphs.)
+    As scikit-learn's ``GroupKFold``, but groups of one size come in an order that the seed decides.
+    (With a seed, folds of ``GroupKFold`` have as many groups, not as many graphs.)
     """
     _, code, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     if len(sizes) < folds:
         raise LookHopsError(f"{len(sizes)} groups of graphs cannot make {folds} folds.")
     order = np.random.default_rng(seed).permutation(len(sizes))
     totals, place = np.zeros(folds, dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
-    for group in order[np.argsort(-sizes[order], kind="stable")]:
+    for group in order[np.argsort(-sizes[order], kind="stable")]:  # to the smallest fold so far
         place[group] = totals.argmin()
         totals[place[group]] += sizes[group]
     return place[code]
@@ -274,22 +268,19 @@ def folds_of_groups(groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
 def named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
     """The parts that a column names; where it names no validation part, ``train`` stays open."""
     column = column_of(graphs, name, f"--split column:{name}")
-    found: dict[str, list[int]] = {part: [] for part in PARTS}
-    for number, value in enumerate(column):
-        word = WORDS.get(str(value).strip().lower())
-        if word is None:
-            raise LookHopsError(
-                f"{graphs.name}: {str(value)!r} in the column {name!r} is no part; a part is "
-                "called train, val or test."
-            )
-        found[word].append(number)
+    parts = [WORDS.get(str(value).strip().lower()) for value in column]
+    if None in parts:
+        raise LookHopsError(
+            f"{graphs.name}: {str(column[parts.index(None)])!r} in the column {name!r} is no part; "
+            "a part is called train, val or test."
+        )
+    found = {part: [n for n, one in enumerate(parts) if one == part] for part in PARTS}
     for part in ("train", "test"):
         if not found[part]:
             raise LookHopsError(f"{graphs.name}: the column {name!r} names no {part} part.")
-    parts = {part: torch.tensor(numbers) for part, numbers in found.items() if numbers}
-    if "val" not in parts:
-        del parts["train"]
-    return parts
+    if not found["val"]:
+        found = {"test": found["test"]}
+    return {part: torch.tensor(numbers) for part, numbers in found.items()}
 
 
 def parts_in_time(graphs: Graphs, name: str, fractions: Sequence[float]) -> dict[str, Tensor]:
@@ -311,26 +302,21 @@ def times_of(graphs: Graphs, name: str, which: Tensor) -> Tensor:
     cells = [(number, str(column[number]).strip()) for number in which.tolist()]
     as_numbers = bool(cells) and _finite(float, cells[0][1]) is not None
     read, kind = (float, "number") if as_numbers else (_date, "ISO date such as 2024-05-31")
-    found = []
-    for number, cell in cells:
-        value = None if is_blank(cell) else _finite(read, cell)
-        if value is None:
+    found = [_finite(read, cell) for _, cell in cells]
+    for (number, cell), time in zip(cells, found, strict=True):
+        if time is None:
             what = "is blank" if is_blank(cell) else f"has {cell!r}, which is no {kind}"
             raise LookHopsError(
                 f"{graphs.name}: the column {name!r} of graph {graphs.ids[number]} {what}; a split "
                 "by time takes numbers, or ISO dates."
             )
-        found.append(value)
     return torch.tensor(found, dtype=torch.float64)
 
 
 def _finite(read: Callable[[str], float], cell: str) -> float | None:
-    """What a cell says; none where it cannot be read."""
-    try:
-        value = read(cell)
-    except (ValueError, OverflowError):
-        return None
-    return value if isfinite(value) else None
+    with suppress(ValueError, OverflowError):
+        return value if isfinite(value := read(cell)) else None
+    return None
 
 
 def _date(cell: str) -> float:
