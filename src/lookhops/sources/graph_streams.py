@@ -27,11 +27,8 @@ NODES = 4_000_000
 class GraphStream(Stream):
     """Graphs that are all here, or mapped from a file, in parts.
 
-    Args:
-        graphs: The graphs.
-        source: What they were read from; by default rows say what each graph is called, what else
-            is known of it, and its targets.
-        cells: What each row of the source says, those that gave no graph too.
+    Rows are the ``cells`` of the ``source`` that the graphs were read from; by default what each
+    graph is called, what else is known of it, and its targets.
     """
 
     def __init__(

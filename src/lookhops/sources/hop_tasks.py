@@ -1,27 +1,21 @@
 """Hop tasks: a ruler for k, generated.
 
-Each graph of ``hops-K`` is two copies of one random tree, side by side. The tree has a marked root,
-two arms of K plain steps that leave the root, and twigs that grow anywhere, half of them red or
-blue at random, but never at distance K. Then the ends of the arms, exactly K hops from the marked
-root, are painted, two of the four red and two blue, and that is the only thing that the class
-decides::
+Each graph of ``hops-K`` is two copies of one random tree. The tree has a marked root, two arms of K
+plain steps that leave the root, and twigs that grow anywhere, half of them red or blue at random,
+but never at distance K. Then the ends of the arms are painted, two of the four red and two blue::
 
     same        red  --K-- marked --K-- red        blue --K-- marked --K-- blue
     different   red  --K-- marked --K-- blue       blue --K-- marked --K-- red
 
-So the class is "have the two coloured nodes K hops from a marked node the same colour?", and:
+The class is "have the two coloured nodes K hops from a marked node the same colour?", and:
 
-* The trees, the twigs, the number of nodes of each colour and the degrees know nothing of the
-  class: they are drawn before it.
-* The two ends of one root are 2 K steps apart, so no node has both within K - 1 hops, neither the
-  root nor a node half-way down an arm. All that can be seen within K - 1 hops of every node of the
-  graph is the same in both classes: each arm once with a red end and once with a blue one. A model
-  that sees fewer than K hops is at chance whatever it computes and however it sums up a graph.
-* Nothing that lies beyond K hops helps either: a root cannot reach the other copy.
+* Trees, twigs, numbers of nodes of each colour and degrees are drawn before the class.
+* The two ends of a root are 2 K steps apart, so no node has both within K - 1 hops: each class has
+  each arm once with a red end and once with a blue one. A model that sees fewer than K hops is at
+  chance, whatever it computes and however it sums up a graph.
+* Nothing beyond K hops helps either: a root cannot reach the other copy.
 
-A class that could be read from the sum of the colours K hops away (red or blue, say) could not have
-all of this: nearer nodes, farther nodes and whole graphs cannot all have the same colours on
-average if the nodes K hops away have not. That is why the class is about a pair.
+The class is about a pair because one colour K hops away could be read from sums over whole graphs.
 """
 
 from __future__ import annotations

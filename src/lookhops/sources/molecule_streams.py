@@ -45,30 +45,15 @@ def as_texts(cells: Sequence[str]) -> np.ndarray:
 class MoleculeStream(Stream):
     """The molecules of a source, some rows at a time or all together.
 
-    A row that gives no molecule travels along: it is among the ``skipped`` rows of its part, and
-    its cells stand where they stood.
-
-    Args:
-        source: The rows.
-        pool: Parses molecules.
-        name: What to call the graphs.
-        reading: The columns, and what to do with molecules.
+    A row that gives no molecule is among the ``skipped`` rows of its part, and its cells are kept.
     """
 
     def __init__(
-        self,
-        source: Rows,
-        pool: ParsingPool,
-        name: str,
-        reading: Reading = AS_USUAL,
+        self, source: Rows, pool: ParsingPool, name: str, reading: Reading = AS_USUAL
     ) -> None:
-        self.source, self.pool, self.reading = source, pool, reading
-        head = source.head
-        found = (
-            None if source.structures else self._find("smiles_column", SMILES_NAMES),
-            self._find("id_column", () if source.named else ID_NAMES),
-        )
-        self._structure, self._id = (None if one is None else head.index(one) for one in found)
+        self.source, self.pool, self.reading, head = source, pool, reading, source.head
+        self._smiles = None if source.structures else self._find("smiles_column", SMILES_NAMES)
+        self._id = self._find("id_column", () if source.named else ID_NAMES)
         #: Columns that the file lacks: they come first, and rows are written with them.
         self.made = [one for one in ("id", "smiles") if source.structures and one not in head]
         super().__init__(name, [*self.made, *head], [*[None] * len(self.made), *source.types])
@@ -79,17 +64,24 @@ class MoleculeStream(Stream):
 
     # ---------------------------------------------------------------- rows
 
-    def _find(self, option: str, usual: Sequence[str], strict: bool = True) -> str | None:
-        return self.reading.find(self.source.origin, self.source.head, option, usual, strict)
+    def _find(self, option: str, usual: Sequence[str]) -> str | None:
+        return self.reading.find(self.source.origin, self.source.head, option, usual)
 
-    def structure(self, row: Row) -> str:
-        if self._structure is None:
-            return row.structure or ""
-        return cell_text(row.cells[self._structure]).strip()
+    def column(self, rows: Iterable[Row], name: str) -> list[str]:
+        """The cells of a column as texts."""
+        at = self.source.head.index(name)
+        return [cell_text(row.cells[at]).strip() for row in rows]
 
-    def id(self, row: Row) -> str:
-        name = row.name if self._id is None else cell_text(row.cells[self._id]).strip()
-        return name or str(row.number)
+    def structures(self, rows: Sequence[Row]) -> list[str]:
+        """The SMILES or mol block of each row."""
+        if self._smiles is None:
+            return [row.structure or "" for row in rows]
+        return self.column(rows, self._smiles)
+
+    def ids(self, rows: Sequence[Row]) -> list[str]:
+        """What rows are called; without a name, by their numbers."""
+        names = [row.name for row in rows] if self._id is None else self.column(rows, self._id)
+        return [name or str(row.number) for name, row in zip(names, rows, strict=True)]
 
     def place(self, row: Row) -> str:
         where = self.source.where(row.number)
@@ -99,11 +91,11 @@ class MoleculeStream(Stream):
         """What rows say, after what the file lacks: their names, and SMILES as they were parsed."""
         if not self.made:
             return [row.cells for row in rows]
-        smiles = ["" if self.source.mol_blocks else self.structure(row) for row in rows]
+        smiles = [""] * len(rows) if self.source.mol_blocks else self.structures(rows)
         if parsed is not None:
             for number, text in zip(parsed.rows.tolist(), parsed.smiles, strict=True):
                 smiles[number] = text
-        made = {"id": map(self.id, rows), "smiles": smiles}
+        made = {"id": self.ids(rows), "smiles": smiles}
         first = zip(*(made[name] for name in self.made), strict=True)
         return [(*begin, *row.cells) for begin, row in zip(first, rows, strict=True)]
 
@@ -133,7 +125,7 @@ class MoleculeStream(Stream):
         def structures() -> Iterator[list[str]]:
             while rows := list(islice(self.left, CHUNK)):
                 taken.append(rows)
-                yield list(map(self.structure, rows))
+                yield self.structures(rows)
 
         for found in self.pool.map(structures(), how):
             yield taken.popleft(), found
@@ -154,7 +146,11 @@ class MoleculeStream(Stream):
     def _part(self, rows: list[Row], parsed: Parsed, label: str | None) -> Part:
         wanted = filter(None, (called(name, self.source.head) for name in self.features))
         graphs = self._pack(rows, parsed, wanted, as_texts)
-        labels = [""] * len(rows) if label is None else self._labels(rows, label)
+        labels = [""] * len(rows) if label is None else self.column(rows, label)
+        if self.source.commas:  # whether others are numbers does not matter to one
+            labels = [
+                (with_points([cell]) or [cell])[0] if "," in cell else cell for cell in labels
+            ]
         return Part(graphs, self.cells(rows, parsed), labels, self.source.share)
 
     def _label_column(self) -> str | None:
@@ -172,14 +168,6 @@ class MoleculeStream(Stream):
             )
         return found
 
-    def _labels(self, rows: Sequence[Row], name: str) -> list[str]:
-        """What rows say of the target; whether others are numbers does not matter to one."""
-        at = self.source.head.index(name)
-        cells = (cell_text(row.cells[at]).strip() for row in rows)
-        if not self.source.commas:
-            return [*cells]
-        return [(with_points([cell]) or [cell])[0] if "," in cell else cell for cell in cells]
-
     def remarks(self) -> list[str]:
         if not self.total:
             raise LookHopsError(f"{self.source.origin or self.name}: there are no molecules.")
@@ -188,11 +176,7 @@ class MoleculeStream(Stream):
     # ---------------------------------------------------------------- all together
 
     def read_all(self, need_targets: bool = True) -> GraphStream:
-        """All molecules, with what is known of them and their targets.
-
-        Args:
-            need_targets: Whether a target that cannot be read is an error; else it stays a column.
-        """
+        """All molecules, with what is known of them and their targets."""
         from lookhops.sources.counts import merge
         from lookhops.sources.graph_streams import GraphStream
         from lookhops.sources.molecules import as_column
@@ -205,7 +189,7 @@ class MoleculeStream(Stream):
         parsed = Parsed.join([found for _, found in chunks])
         head, kept = self.source.head, parsed.rows.tolist()
         label = self._find("label_column", LABEL_NAMES)
-        used = {head[at] for at in (self._structure, self._id) if at is not None} - {label}
+        used = {self._smiles, self._id} - {label}
         names = (name for name in head if name and name not in used)
         graphs = self._pack(rows, parsed, names, as_column, tell=True)
         graphs = choose_columns(
@@ -225,18 +209,15 @@ class MoleculeStream(Stream):
         column: Callable[[Sequence[str]], np.ndarray],
         tell: bool = False,
     ) -> Graphs:
-        """The graphs of rows, with columns that ``column`` makes of their cells.
-
-        On demand there is a warning of rows that gave no graph, and of decimal commas.
-        """
+        """The graphs of rows, with columns that ``column`` makes; ``tell`` warns of what is odd."""
         from lookhops.graphs.columns import SAME
         from lookhops.sources.molecules import pack
 
         skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
         if tell and skipped:
             warnings.warn(self._said(), SkippedMolecules, stacklevel=4)
-        ids = as_texts([self.id(rows[row]) for row in kept])
-        columns = {"id": ids, "smiles": as_texts(parsed.smiles)}
+        ids = self.ids([rows[row] for row in kept])
+        columns = {"id": as_texts(ids), "smiles": as_texts(parsed.smiles)}
         first: dict[str, int] = {}
         same = [first.setdefault(smiles, i) for i, smiles in enumerate(parsed.canonical)]
         if len(first) < len(same):
@@ -248,10 +229,7 @@ class MoleculeStream(Stream):
     def _texts(
         self, rows: Sequence[Row], names: Iterable[str], tell: bool = False
     ) -> dict[str, list[str]]:
-        places = {name: self.source.head.index(name) for name in names}
-        texts = {
-            name: [cell_text(row.cells[at]).strip() for row in rows] for name, at in places.items()
-        }
+        texts = {name: self.column(rows, name) for name in names}
         if not self.source.commas:
             return texts
         pointed = {name: with_points(cells) for name, cells in texts.items()}
@@ -272,13 +250,15 @@ class MoleculeStream(Stream):
             row = rows[number]
             if not self.source.structures and not any(cell_text(c).strip() for c in row.cells):
                 continue
-            shown = self.id(row) if self.source.mol_blocks else self.structure(row)
+            shown = (self.ids if self.source.mol_blocks else self.structures)([row])[0]
             shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
             raise LookHopsError(
                 f"{self.place(row)}: {shown!r} does not parse ({reason}); mend it, or leave such "
                 "molecules out with invalid='skip' (--invalid skip)."
             )
-        skipped = tuple(Skipped(n, self.id(rows[n]), reason) for n, reason in parsed.failures)
+        ids = self.ids([rows[number] for number, _ in parsed.failures])
+        failures = zip(ids, parsed.failures, strict=True)
+        skipped = tuple(Skipped(number, name, reason) for name, (number, reason) in failures)
         self.total += len(rows)
         self.lost += len(skipped)
         for one in skipped[: SHOWN - len(self.places)]:

@@ -21,13 +21,12 @@ AHEAD = 64
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Some rows of a source that follow each other.
+    """Consecutive rows of a source.
 
     Args:
         graphs: Their graphs; rows that gave none are ``skipped``, numbered within the part.
-        cells: What each row says, those that gave no graph too: texts, or values of the stream's
-            types, of which None and NaN are blanks.
-        labels: What each row says of the one target, as text; empty where it says nothing.
+        cells: Of each row, also of one that gave no graph: texts, or values of the stream's types.
+        labels: The one target of each row as text; empty where it has none.
         share: How much of the source has been read, from 0 to 1; none where that is not known.
     """
 
@@ -38,17 +37,11 @@ class Part:
 
 
 class Stream(ABC):
-    """A source in parts.
-
-    Args:
-        name: What to call the graphs.
-        head: Names of the columns of its rows.
-        types: Of each of them the type of its cells, as Arrow or NumPy has it; none of texts.
-    """
+    """A source in parts, with the columns of its rows and their types (none: texts)."""
 
     def __init__(self, name: str, head: list[str], types: Sequence[Any]) -> None:
         self.name, self.head, self.types = name, head, types
-        #: Columns that whoever reads the parts wants with the graphs, where there are such.
+        #: Columns that graphs shall have, where the source has them.
         self.features: Sequence[str] = ()
 
     @abstractmethod

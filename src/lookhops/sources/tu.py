@@ -84,10 +84,10 @@ def _check_indicator(indicator: np.ndarray, where: Path) -> None:
 
 def _check_edges(ends: np.ndarray, indicator: np.ndarray, where: Path) -> None:
     nodes = len(indicator)
-    if ends.min() < 0 or ends.max() >= nodes:
-        bad = (ends < 0) | (ends >= nodes)
-        line = int(bad.any(0).argmax())
-        node = ends[bad[:, line].argmax(), line] + 1
+    outside = (ends < 0) | (ends >= nodes)
+    if outside.any():
+        line = int(outside.any(0).argmax())
+        node = ends[outside[:, line].argmax(), line] + 1
         raise LookHopsError(
             f"{where}, line {line + 1}: an edge to node {node}; the nodes are 1 to {nodes}."
         )
@@ -109,15 +109,10 @@ def _merge_repeated(graphs: Graphs) -> Graphs:
     new[graphs.row_ptr] = True  # the first edge into a node repeats none
     if bool(new.all()):
         return graphs
-    new = new[:-1]
-    edges = Features()
+    new, edges = new[:-1], Features()
     if graphs.edge_attr is not None:
         sums = graphs.edge_attr.new_zeros(int(new.sum()), graphs.num_edge_features)
         sums.index_add_(0, new.cumsum(0) - 1, graphs.edge_attr)
         edges = Features(sums, graphs.edges.names.columns)
-    return replace(
-        graphs,
-        source=graphs.source[new],
-        row_ptr=row_offsets(graphs.target[new], graphs.num_nodes),
-        edges=edges,
-    )
+    row_ptr = row_offsets(graphs.target[new], graphs.num_nodes)
+    return replace(graphs, source=graphs.source[new], row_ptr=row_ptr, edges=edges)

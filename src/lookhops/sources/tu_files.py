@@ -50,20 +50,15 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, struct.err
 
 @dataclass(frozen=True)
 class TuFiles:
-    """The files of one set, read as streams and never unpacked to disk.
-
-    Args:
-        name: Of the set.
-        source: The archive or the folder, for messages.
-        folder: Where its files are, for messages.
-        parts: What opens the file of each part that is there.
-        rows: How many nodes, edges and graphs there are, once that is known. No more is read.
-    """
+    """The files of one set, read as streams and never unpacked to disk."""
 
     name: str
+    #: The archive or the folder, and where its files are, for messages.
     source: Path
     folder: Path
+    #: What opens the file of each part that is there.
     parts: Mapping[str, Callable[[], IO[bytes]]]
+    #: How many nodes, edges and graphs there are, once that is known. No more is read.
     rows: dict[str, int] = field(default_factory=dict)
 
     def where(self, part: str) -> Path:
@@ -74,10 +69,7 @@ class TuFiles:
             raise LookHopsError(f"{self.where(part)}: this file of the set is missing.")
 
     def numbers(self, part: str, columns: int | None = None, most: int | None = None) -> np.ndarray:
-        """The numbers of one file, checked to have the rows and columns that it must have.
-
-        ``most`` is how many rows there may be, where their number is not known.
-        """
+        """The numbers of one file, checked; it has at most so many rows where none are known."""
         self.require(part)
         where, of = self.where(part), part.partition("_")[0]
         kind = _KINDS.get(part, np.int64)
@@ -95,10 +87,7 @@ class TuFiles:
         return values
 
     def features(self, owner: str) -> Features:
-        """Attributes and labels of nodes or edges, labels counted from their smallest value.
-
-        What labels stand for are the values from the smallest to the largest.
-        """
+        """Attributes and labels of nodes or edges, labels counted from their smallest value."""
         numbers = labels = None
         spans: list[range] = []
         if f"{owner}_attributes" in self.parts:
@@ -228,9 +217,9 @@ def read_numbers(
 ) -> np.ndarray:
     """Rows of finite numbers, shape (rows, columns); blank lines at the end are left out.
 
-    No more than a piece of the file is held as text. It is parsed in one call; only where that
-    fails, or rows differ in length, a slow pass finds the line to blame. Where there are more rows
-    than ``most``, one more at least is returned, and the rest is not read.
+    A piece of the file is parsed in one call; only where that fails, a slow pass finds the line to
+    blame. Where there are more rows than ``most``, one more at least is returned, and the others
+    are not read.
     """
     parts: list[np.ndarray] = []
     rows = columns = 0

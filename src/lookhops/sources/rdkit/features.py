@@ -29,6 +29,7 @@ one molecule other features each time its SMILES begins at another atom.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -151,18 +152,15 @@ def _joined(each: list[Columns], columns: int) -> tuple[np.ndarray, np.ndarray]:
 def _label_stereo(molecule: Any, *parts: tuple[list[Any], list[int]]) -> None:
     """Put the place of R, S, E, Z or other in its vocabulary where there is any stereo at all.
 
-    Args:
-        molecule: The molecule.
-        parts: Its atoms and which of them have any, and its bonds and which of them have any.
+    ``parts`` are the atoms and which of them have any, and the same of bonds.
     """
     from rdkit.Chem import rdCIPLabeler
 
-    try:
+    labelled = False
+    with suppress(RuntimeError):
         # The bound, about a second's work, is RDKit's advice against molecules that never end.
         rdCIPLabeler.AssignCIPLabels(molecule, maxRecursiveIterations=1_250_000)
         labelled = True
-    except RuntimeError:
-        labelled = False
     vocabularies = ATOM_FEATURES["chirality"], BOND_FEATURES["stereo"]
     for (all_of_them, stereo), words in zip(parts, vocabularies, strict=True):
         for index, one in enumerate(all_of_them):

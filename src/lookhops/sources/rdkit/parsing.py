@@ -108,7 +108,7 @@ class Parsed:
 def parse(
     structures: Sequence[str], how: Parsing, begin: Callable[[int], None] | None = None
 ) -> Parsed:
-    """Parse molecules here; ``begin`` is given the number of each before RDKit sees it."""
+    """Parse molecules here; ``begin`` is called with the number of each before RDKit sees it."""
     try:
         from rdkit import Chem, rdBase
     except ImportError as error:
@@ -147,10 +147,9 @@ def parse(
 
 
 def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
-    """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not.
+    """SMILES and molecule with its atoms in the order of the SMILES, or why there is none.
 
-    Isotopes are left out: no feature tells them apart, and of deuterium RDKit would make an atom of
-    its own, where other hydrogens are counted. Where there is no molecule, the last says why.
+    Isotopes are left out: no feature has them, and RDKit would make deuterium an atom of its own.
     """
     from rdkit import Chem
 
