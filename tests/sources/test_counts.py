@@ -50,7 +50,7 @@ def test_counts(path: Path):
 
 @pytest.mark.filterwarnings("ignore:.*does not parse")
 def test_merging_keeps_the_first_and_says_where_the_others_went(path: Path):
-    with pytest.warns(UserWarning, match=r"3 rows.*1 molecule"):
+    with pytest.warns(UserWarning, match="set.*3.*1"):
         graphs = lookhops.load(path, invalid="skip", duplicates="merge")
     assert graphs.columns["id"].tolist() == ["a", "c", "f", "g"]
     assert "duplicate_of" not in graphs.columns
@@ -68,7 +68,7 @@ def test_merged_numbers_are_averaged(tmp_path: Path):
     path = tmp_path / "numbers.csv"
     rows = [f"{'C' * (i + 1)},{i / 7}" for i in range(30)]
     path.write_text("\n".join(["smiles,y", *rows, "CC,", "[CH3]C,3", "C(C)C,"]))
-    with pytest.warns(UserWarning, match="3 rows"):
+    with pytest.warns(UserWarning, match="numbers.*3"):
         graphs = lookhops.load(path, duplicates="merge")
     wanted = np.arange(30) / 7
     wanted[1] = (wanted[1] + 3) / 2

@@ -42,18 +42,18 @@ def address():
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"),
+    ("path", "value"),
     [
-        ("word", "its size is given as 'many'"),
-        ("long", "it broke off after 10 bytes of 50"),
-        ("huge", "it is larger than 4 GiB"),
-        ("drip", "only .* bytes came in 0.1 seconds"),
+        ("word", "'many'"),
+        ("long", "10 .*50"),
+        ("huge", "4 GiB"),
+        ("drip", "0.1"),
     ],
 )
-def test_what_a_server_may_do(address, path, reason, monkeypatch):
+def test_what_a_server_may_do(address, path, value, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(collection, "PERIOD", 0.1)
-    with pytest.raises((OSError, collection.http.client.HTTPException), match=reason):
+    with pytest.raises((OSError, collection.http.client.HTTPException), match=value):
         download(f"{address}/{path}", "name")
 
 
@@ -73,11 +73,11 @@ def test_no_redirect_leaves_encryption():
 def test_another_archive_under_the_right_name_is_refused(tmp_path, monkeypatch):
     content = write_zip(tmp_path / "TINY.zip", TINY).read_bytes()
     monkeypatch.setattr(collection, "download", lambda url, name: content)
-    with pytest.raises(LookHopsError, match=r"\d graphs.*188"):
+    with pytest.raises(LookHopsError, match="188"):
         collection.fetch("MUTAG", tmp_path / "new")
     known = {"graphs": "2", "nodes_per_graph": "99.0", "edges_per_graph": "1.0"}
     monkeypatch.setitem(collection.tu_sets(), "MUTAG", known)
-    with pytest.raises(LookHopsError, match=r"nodes per graph.*99\.00"):
+    with pytest.raises(LookHopsError, match=r"99\.00"):
         collection.fetch("MUTAG", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

@@ -57,7 +57,7 @@ def test_a_file_that_breaks_off_is_refused_where_it_is_asked_for(tmp_path):
     with ParsingPool(1) as pool:
         rows = open_molecules(path, SKIP, pool)
         rows.begin()
-        with pytest.raises(LookHopsError, match="line 602: 1 fields"):
+        with pytest.raises(LookHopsError, match="line 602"):
             list(rows.parsed())
         rows.close()
 

@@ -52,7 +52,7 @@ def test_skipped_molecules_are_listed_in_one_warning(tmp_path):
 
 
 def test_many_skipped_molecules_are_counted():
-    with pytest.warns(SkippedMolecules, match=r"molecule 11.*15 more") as caught:
+    with pytest.warns(SkippedMolecules, match="molecule 11.*15") as caught:
         from_smiles(["C"] + ["x"] * 25, invalid="skip")
     assert caught[0].filename == __file__
     text = message(from_smiles, ["x", "y"], invalid="skip")

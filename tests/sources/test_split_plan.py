@@ -86,7 +86,7 @@ def test_random_is_the_papers_and_auto_is_stratified_for_classes():
     assert torch.equal(found.splits[11].val, split(graphs, 11, stratify=True).val)
     numbers = nodes_alone([float(c) for c in graphs.y])
     assert plan(numbers, split="auto").protocol.split == "random"
-    with pytest.raises(LookHopsError, match="without classes"):
+    with pytest.raises(LookHopsError):
         plan(numbers, split="stratified")
 
 
@@ -199,18 +199,18 @@ def test_times_are_numbers_or_iso_dates():
 
 
 @pytest.mark.parametrize(
-    ("when", "sentence"),
+    ("when", "named"),
     [
-        ([*range(29), ""], "made: the column 'when' of graph m29 is blank; a split by time takes"),
-        ([*range(29), "soon"], "of graph m29 has 'soon', which is no number; a split by time"),
-        ([*range(29), "inf"], "of graph m29 has 'inf', which is no number"),
-        (["2021-01-31"] * 29 + ["31.1.2021"], "'31.1.2021', which is no ISO date such as 2024-05"),
-        ([1] * 15 + [2] * 15, "2 groups of 30 graphs that stay together: too few, the train part"),
+        ([*range(29), ""], "made.*'when'.*m29"),
+        ([*range(29), "soon"], "m29.*'soon'"),
+        ([*range(29), "inf"], "m29.*'inf'"),
+        (["2021-01-31"] * 29 + ["31.1.2021"], "'31.1.2021'.* ISO"),
+        ([1] * 15 + [2] * 15, "2 groups.*train"),
     ],
 )
-def test_times_that_cannot_be_read(when, sentence):
+def test_times_that_cannot_be_read(when, named):
     graphs = nodes_alone([0, 1] * 15, when=when, id=[f"m{i}" for i in range(30)])
-    with pytest.raises(LookHopsError, match=sentence):
+    with pytest.raises(LookHopsError, match=named):
         plan(graphs, split="time:when")
 
 
@@ -229,31 +229,24 @@ def test_a_split_by_time_has_one_test_part():
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "named"),
     [
-        (
-            {"split": "alphabetical"},
-            "no split 'alphabetical'; known are random, stratified, scaffold, group:COLUMN, "
-            "time:COLUMN, column:COLUMN, auto.$",
-        ),
-        ({"split": "group"}, "no split 'group'"),
-        ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few, year"),
-        ({"split": "scaffold"}, "these graphs have no SMILES"),
-        ({"split": "column:few"}, "'0' in the column 'few' is no part"),
-        ({"split": "column:year"}, ": '2022' in the column 'year' is no part"),
-        (
-            {"split": "group:few"},
-            "2 groups of 30 graphs that stay together: too few, the train part",
-        ),
-        ({"folds": 31, "seeds": (0,)}, "31 folds cannot be made"),
-        ({"split": "group:few", "folds": 3}, "2 groups of graphs cannot make 3 folds"),
-        ({"folds": 1}, "folds must be at least 2"),
+        ({"split": "alphabetical"}, "'alphabetical'.*random.*column:COLUMN, auto"),
+        ({"split": "group"}, "'group'"),
+        ({"split": "group:site"}, "'site'.*where, few, year"),
+        ({"split": "scaffold"}, "SMILES"),
+        ({"split": "column:few"}, "'0'.*'few'"),
+        ({"split": "column:year"}, "'2022'.*'year'"),
+        ({"split": "group:few"}, "2 groups.*train"),
+        ({"folds": 31, "seeds": (0,)}, "31 folds"),
+        ({"split": "group:few", "folds": 3}, "2 groups.*3 folds"),
+        ({"folds": 1}, "folds.*2"),
     ],
 )
-def test_what_cannot_be_split_so(options, sentence):
+def test_what_cannot_be_split_so(options, named):
     few = [str(i % 2) for i in range(30)]
     graphs = nodes_alone([0, 1] * 15, where=["x"] * 30, few=few, year=[2022] * 30)
-    with pytest.raises(LookHopsError, match=sentence):
+    with pytest.raises(LookHopsError, match=named):
         plan(graphs, **options)
 
 
@@ -270,7 +263,7 @@ def test_a_test_set_that_came_apart():
     assert all(len(part.val) == 5 for part in found.splits.values())
     other = replace(test, targets=(Target("CLASS", ("1", "0")),))
     assert with_test_set(graphs, other)[0].y[numbers].tolist() == [1, 1, 0]
-    with pytest.raises(LookHopsError, match="graph 2: '2' of 'class'"):
+    with pytest.raises(LookHopsError, match="'2' of 'class'"):
         with_test_set(graphs, nodes_alone([0, 0, 1], ("1", "2")))
     with pytest.raises(LookHopsError, match="made"):
         with_test_set(graphs, replace(test, y=None))

@@ -82,7 +82,7 @@ def test_what_excel_writes_for_errors_is_blank(folder: Path):
 def test_decimal_commas_are_points_where_they_separate_no_fields(folder: Path):
     text = (folder / "nodes.csv").read_text().replace(",", ";").replace("30.5", "30,5")
     (folder / "nodes.csv").write_text(text)
-    with pytest.warns(UserWarning, match=r"nodes\.csv: .*age"):
+    with pytest.warns(UserWarning, match=r"nodes\.csv.*age"):
         graphs = lookhops.load(folder)
     assert graphs.nodes.number_names == ("age",)
     assert graphs.nodes.numbers[[0, 1, 3], 0].tolist() == [30.5, 20, 41]
@@ -94,8 +94,7 @@ def test_decimal_commas_are_points_where_they_separate_no_fields(folder: Path):
 def test_what_looks_like_numbers_is_said(tmp_path: Path, cells: tuple[str, str]):
     rows = "".join(f'x,{i},{i + 1},"{cells[i % 2]}"\n' for i in range(30))
     (tmp_path / "edges.csv").write_text(f"graph,source,target,amount\n{rows}")
-    said = f"line 2: '{cells[0]}' in the column 'amount', which looks like numbers, is read as text"
-    with pytest.warns(UserWarning, match=said):
+    with pytest.warns(UserWarning, match=f"line 2: '{cells[0]}'.*'amount'"):
         graphs = lookhops.load(tmp_path)
     assert graphs.edges.label_names == ("amount",)
 

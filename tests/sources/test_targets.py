@@ -48,7 +48,7 @@ def test_the_kind_of_what_the_source_has_can_be_said(table):
     assert message(load, table, target="pH").startswith("set: no column is called 'pH'; the")
     assert "no target" in message(load, table, target="logS", task="active=numbers")
     assert parse_task("logS=numbers,classes") == {"": "classes", "logS": "numbers"}
-    with pytest.raises(LookHopsError, match=r"--task.*auto, classes, numbers, counts"):
+    with pytest.raises(LookHopsError, match="--task"):
         parse_task("poetry")
 
 
@@ -84,7 +84,7 @@ def test_decimal_commas_are_points_where_they_separate_no_fields(tmp_path, mark)
     said = message(load, path, target="pIC50")
     assert "120 of 121 values look like numbers, but cannot all be read: '#NV' (" in said
     path = written(tmp_path, "set.csv", f"smiles{mark}pIC50{mark}note\n{rows}C{mark}{mark}")
-    with pytest.warns(UserWarning, match=r"set\.csv: .*pIC50"):
+    with pytest.warns(UserWarning, match=r"set\.csv.*pIC50"):
         graphs = load(path, target="pIC50")
     assert graphs.targets == (Target("pIC50"),)
     assert graphs.y[1].item() == 4.01

@@ -55,7 +55,7 @@ def test_atoms_that_are_all_joined_never_reach_rdkit(tmp_path):
         atoms[j].append(f"%({100 * i + j})")
     path = tmp_path / "m.smi"
     path.write_text("CC a\n" + ".".join(map("".join, atoms)) + " b\n")
-    with pytest.raises(LookHopsError, match=r"m\.smi, line 2: .*(bonds|char)"):
+    with pytest.raises(LookHopsError, match=r"m\.smi, line 2"):
         load(path)
-    with pytest.raises(LookHopsError, match=r"line 2: .*bonds.*100 atoms"):
+    with pytest.raises(LookHopsError, match=r"line 2.*100"):
         load(path, max_atoms=100_000)
