@@ -39,7 +39,7 @@ from lookhops.ops.layout import Tables, lay_out, one_hot
 from lookhops.ops.light_layer import _LightLayer
 from lookhops.ops.linear_relu import _Dense
 from lookhops.ops.log_likelihood import _LogLikelihood
-from lookhops.ops.merge import merge_by_kernel, merge_entries, merge_entries_by_kernel, merge_hops
+from lookhops.ops.merge import merge_by_kernel, merge_entries, merge_hops
 from lookhops.ops.neighbour_max import _NeighbourMax, neighbour_max
 from lookhops.ops.neighbourhoods import links_by_kernels, neighbourhoods_by_kernels
 from lookhops.ops.pattern import mirror
@@ -165,7 +165,8 @@ def entries_of_a_merge(
     there = [move(t, device) for t in (weight, offset.to(dtype))]
     sides = ([move(t, device) for t in side] for side in (left, right))
     ends = (move(row_ptr, device), move(column, device))
-    found = merge_entries_by_kernel(recurrence, *ends, *sides, *there)
+    with by_kernels():
+        found = merge_entries(recurrence, *ends, *sides, *there)
     limit = (1e-5 if dtype == torch.float32 else 2e-2) * expected.abs().max().clamp(min=1)
     assert (found.float().cpu() - expected).abs().max() <= limit
 

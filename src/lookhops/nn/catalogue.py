@@ -3,8 +3,6 @@
 All of it is read off the registry and the docstrings of the classes.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator
@@ -34,25 +32,14 @@ REST = re.compile(r"^(?:Args:|Shapes:|Arguments and shapes)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Layer:
-    """What is known of a layer.
-
-    Args:
-        name: In names of models.
-        kind: Its class.
-        said: What its docstring says of what it computes, in Markdown.
-        paper: The address that its docstring gives, or none for the layers of LookHops.
-        parameters: Of the paper's network on NCI1 with it: alone if it is a convolution, after
-            LiCheb convolutions if it is a pooling.
-        runs: How it is trained on a GPU: ``recorded`` (all seeds at once, a step recorded and
-            replayed), ``stacked`` (all seeds at once) or one seed at a time.
-    """
+    """What is known of a layer."""
 
     name: str
     kind: type[nn.Module]
-    said: str
-    paper: str | None
-    parameters: int
-    runs: str
+    said: str  # what its docstring says of what it computes, in Markdown
+    paper: str | None  # the address that its docstring gives
+    parameters: int  # of the paper's network on NCI1 with it; poolings follow LiCheb convolutions
+    runs: str  # on a GPU: RECORDED, STACKED or EAGER
 
 
 def convolutions() -> Iterator[Layer]:

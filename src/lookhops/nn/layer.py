@@ -1,7 +1,5 @@
 """One layer of the network: factors of edges, convolution, ReLU, pooling, readout."""
 
-from __future__ import annotations
-
 from math import sqrt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A dense layer that one member and a stack of members share."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from torch import Tensor, nn

@@ -122,7 +122,9 @@ class GraphNetwork(nn.Module):
             hidden = WITH_FEATURES if num_graph_features else WITHOUT_FEATURES
             self.readings["totals"] = Totals(num_totals, out_channels, hidden)
         self.edges: EdgeFactors | None = None
-        if self.edge_channels and self._takes_factors():  # drawn last: the rest begins as without
+        multiplies = any(edges_taken(conv) is Edges.WEIGHTS for conv in self.convs)
+        multiplies |= any(getattr(pool, "reads_edges", False) for pool in self.pools)
+        if self.edge_channels and multiplies:  # drawn last: all else begins as without
             self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))
 
     @property
@@ -136,11 +138,6 @@ class GraphNetwork(nn.Module):
         """Whether anything reads what edges carry: factors, others' layers, readings of wholes."""
         by_layer = any(edges_taken(conv) is Edges.FEATURES for conv in self.convs)
         return self.edges is not None or by_layer or len(self.readings) > 0
-
-    def _takes_factors(self) -> bool:
-        """Whether any layer multiplies edges by factors."""
-        by_conv = any(edges_taken(conv) is Edges.WEIGHTS for conv in self.convs)
-        return by_conv or any(getattr(pool, "reads_edges", False) for pool in self.pools)
 
     @classmethod
     def from_architecture(
@@ -229,12 +226,9 @@ class GraphNetwork(nn.Module):
     def classify(
         self, batch: GraphBatch, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Tensor, list[Pooled]]:
-        """The outputs of each graph, and what each pooling decided.
+        """The outputs of each graph, and what each pooling decided; ``key`` as for :meth:`forward`.
 
-        Args:
-            batch: The batch; stacked members are leading axes of its ``x``.
-            masked: Whether pooling keeps all shapes and masks what it drops.
-            key: As for :meth:`forward`.
+        With ``masked`` pooling keeps all shapes and masks what it drops.
         """
         drops = isinstance(self.dropout, Tensor) or self.dropout > 0
         if self.training and key is None and (drops or self.readings):

@@ -4,8 +4,6 @@ A user's own layers are registered by a Python file that the user names. A model
 its layers are called, never where their code is: that file is run only because it was asked for.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys
@@ -184,10 +182,7 @@ def loaded_plugins() -> dict[str, str]:
 
 @contextmanager
 def with_plugins(plugins: Mapping[str, str]) -> Iterator[None]:
-    """Run what :func:`loaded_plugins` gave, in a process that has these layers from there alone.
-
-    In the block the files are there: layers may look into their own source.
-    """
+    """Run what :func:`loaded_plugins` gave; the files are there in the block, for their source."""
     with TemporaryDirectory() as folder:
         for name, source in plugins.items():
             path = Path(folder) / name

@@ -1,7 +1,5 @@
 """Readings of whole graphs beside the convolutions: exact neighbourhoods, and totals."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

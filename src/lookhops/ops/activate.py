@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """What follows a convolution: score, sphere, ReLU, and the readout, one vector for each graph."""
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor

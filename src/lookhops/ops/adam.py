@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Adam as PyTorch has it, without what only its compiler needs, and on a GPU in one launch."""
-
-from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from inspect import unwrap

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Who is linked to whom in a batch of graphs, and the normalised operators over it."""
 
 from __future__ import annotations

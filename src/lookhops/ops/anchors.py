@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """The anchors: what the paper's figure aggregates, and its two readings, merge and score."""
 
 from __future__ import annotations

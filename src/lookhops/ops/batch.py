@@ -168,10 +168,12 @@ class GraphBatch:
     @property
     def sizes(self) -> Tensor:
         """How many living nodes each graph has, shape (graphs)."""
-        ones = (
-            torch.ones_like(self.graph) if self.alive is None else self.alive.to(self.graph.dtype)
-        )
-        return self.graph.new_zeros(self.num_graphs).index_add(0, self.graph, ones)
+        return self.graph.new_zeros(self.num_graphs).index_add(0, self.graph, self._counts)
+
+    @property
+    def _counts(self) -> Tensor:
+        """One for each living node, else zero, shape (n)."""
+        return torch.ones_like(self.graph) if self.alive is None else self.alive.to(self.graph)
 
     @property
     def places(self) -> Tensor:
@@ -184,7 +186,7 @@ class GraphBatch:
     def positions(self) -> Tensor:
         """Which of its graph's living nodes each is, from 0 up, and -1 for the dead; shape (n)."""
         start, order = group(self.graph, self.num_graphs)
-        alive = torch.ones_like(self.graph) if self.alive is None else self.alive.long()
+        alive = self._counts.long()
         before = to_offsets(alive.index_select(0, order))
         first = before.index_select(0, start[:-1]).index_select(0, self.graph)
         position = torch.empty_like(alive).scatter(0, order.long(), before[:-1]) - first
@@ -195,11 +197,9 @@ class GraphBatch:
         return replace(self, x=x)
 
     def with_factors(self, factors: Tensor) -> GraphBatch:
-        """The same graphs, their edges multiplied by factors.
+        """The same graphs, their edges multiplied by factors of those with which the batch began.
 
-        Args:
-            factors: One for each edge with which the batch began, shape (e). An edge that stands
-                for several of these has the mean of theirs.
+        The factors have shape (e); an edge that stands for several has the mean of theirs.
         """
         assert self.edges is not None
         adjacency = self.adjacency.times(self._of_edges_now(factors), self.edges.symmetric)

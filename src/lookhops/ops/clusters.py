@@ -1,7 +1,5 @@
 """Links between overlapping clusters of nodes, by sparse products alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """What contracts edges: a greedy matching, the nodes that it merges, and the edges between them."""
-
-from __future__ import annotations
 
 from typing import NamedTuple
 
@@ -180,17 +177,11 @@ def merge_nodes(x: Tensor, gate: Tensor, member: Tensor, there: Tensor, number: 
 
 
 class MergedEdges(NamedTuple):
-    """What became of edges when nodes were merged.
-
-    Args:
-        adjacency: The merged edges.
-        first: Whether each old edge is the first of those that became one, shape (e).
-        number: The merged edge that each old one became, -1 for none, shape (e).
-    """
+    """What became of edges when nodes were merged."""
 
     adjacency: Adjacency
-    first: Tensor
-    number: Tensor
+    first: Tensor  # whether each old edge is the first of those that became one, shape (e)
+    number: Tensor  # the merged edge that each old one became, -1 for none, shape (e)
 
 
 def merge_edges(
@@ -202,8 +193,8 @@ def merge_edges(
         adjacency: The edges as they were.
         number: The row of the merged node into which each node went.
         rows: How many rows there are.
-        masked: Whether there are as many edges as before, nothing being asked of the device: those
-            that are no more stand past the last row's end, as padding of weight zero.
+        masked: Whether there are as many edges as before, those that are no more being padding of
+            weight zero: nothing is then asked of the device.
     """
     present = adjacency.present
     if masked:
@@ -236,10 +227,7 @@ def merge_edges(
 
 
 def _by_ends(source: Tensor, target: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Where the edges into each target start, and the edges by target, then source.
-
-    Edges that share both keep their order.
-    """
+    """Where the edges into each target start, and the edges by target, then source, then order."""
     if source.is_cuda:  # one sort of both ends in one number
         key, order = (target * size + source).sort(stable=True)
         numbers = torch.arange(size + 1, device=key.device)

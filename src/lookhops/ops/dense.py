@@ -1,19 +1,13 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Dense layers: of one member, of a stack of members, and with few outputs.
 
 On the CPU PyTorch multiplies float32 with MKL, which takes AVX2 on AMD's processors even where they
 have AVX-512. oneDNN, which comes with PyTorch too, takes AVX-512 on any: twice as fast there.
 
-The kernel has the accuracy of float32 on tensor cores. These take factors of few bits, so each
-factor is taken apart, and the products of its parts are added up. Of two parts of 11 bits each
-("tf32x3") three of the four products are: what is left out, and what the smaller part lacks, is at
-most 2^-20 of a term, which the rounding of sums in float32 reaches too from 16 terms on. Tensor
-cores take such parts along rows of the left factor and columns of the right one alone. Of three
-parts of 8 bits (bfloat16), which they take either way, six of the nine are. Both take less time
-than one product in float32 without tensor cores.
+The kernel has the accuracy of float32 on tensor cores, which take factors of few bits: the products
+of a factor's parts are added up. Of two parts of 11 bits ("tf32x3"), for sums along rows of the
+left factor and columns of the right one alone, three of the four products are: what is left out is
+at most 2^-20 of a term. Of three parts of 8 bits (bfloat16) six of the nine are.
 """
-
-from __future__ import annotations
 
 import platform
 from contextlib import suppress
@@ -164,17 +158,11 @@ def linear_scores(x: Tensor, weight: Tensor) -> Tensor:
     Returns:
         Shape :math:`(\ldots, c, n)`.
     """
-    if torch.is_autocast_enabled(x.device.type):
-        return weight @ x.mT
-    return _LinearScores.apply(x, weight)[1]
+    return scores_beside(x, weight)[1]
 
 
 def scores_beside(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """``x`` again, and its :func:`linear_scores`.
-
-    What is computed from this ``x`` has its gradient added in the product, not in a pass of its
-    own.
-    """
+    """``x`` again, whose gradient is added in the product, and its :func:`linear_scores`."""
     if torch.is_autocast_enabled(x.device.type):
         return x, weight @ x.mT
     return _LinearScores.apply(x, weight)
@@ -183,12 +171,7 @@ def scores_beside(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
 def weight_gradient(grad: Tensor, x: Tensor) -> Tensor:
     r"""The sums over nodes :math:`\sum_i g_i x_i^\top` of every slice, shape (s, d', d).
 
-    They have few outputs and long sums: as one product a slice they would leave most of a GPU idle,
-    so they are taken in pieces.
-
-    Args:
-        grad: Shape :math:`(s, n, d')`.
-        x: Shape :math:`(s, n, d)`.
+    They have few outputs and long sums, and are taken in pieces, else most of a GPU would be idle.
     """
     stack, rows, _ = x.shape
     if product_fits(x, grad.shape[-1], x.shape[-1]):
@@ -274,10 +257,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def product_of_columns(a: Tensor, b: Tensor) -> Tensor:
-    """The products of every slice, the transpose of (s, k, m) times (s, k, n), for a large k.
-
-    Few outputs would leave most of a GPU idle: sums are taken in pieces.
-    """
+    """The products of every slice, the transpose of (s, k, m) times (s, k, n), for a large k."""
     slices, length, rows = a.shape
     columns = min(max(triton.next_power_of_2(b.shape[-1]), 16), COLUMNS_OF_LONG_SUMS)
     tiles = triton.cdiv(rows, ROWS) * triton.cdiv(b.shape[-1], columns)

@@ -1,10 +1,7 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Dropout whose draws belong to a member, a layer and a node: a hash, not a generator.
 
 The kernel computes the mask again for the gradient, and never stores it.
 """
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor

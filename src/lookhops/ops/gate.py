@@ -1,7 +1,5 @@
 """What a node carries on: its features times its score, on the unit sphere or as they are."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -38,13 +36,13 @@ class _Gate(torch.autograd.Function):
     """Written out because a row's gradient then takes two passes over memory in place of seven."""
 
     @staticmethod
-    def forward(ctx, x, score, normalize):  # type: ignore[no-untyped-def]
+    def forward(ctx, x, score, normalize):
         scale = unit(x).squeeze(-1) if normalize else None
         ctx.save_for_backward(x, score, scale)
         return x * (score if scale is None else score * scale).unsqueeze(-1)
 
     @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+    def backward(ctx, grad):
         x, score, scale = ctx.saved_tensors
         if scale is not None and torch.is_grad_enabled():  # a second derivative goes through it
             scale = unit(x).squeeze(-1)

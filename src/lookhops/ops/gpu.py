@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Triton, where it is of use: what all kernels here share.
 
 Every kernel stands in the file of what it computes, beside the plain PyTorch that tests hold it to.
@@ -6,8 +5,6 @@ A program mostly takes a block of rows and all their channels, so that a row of 
 piece. Triton compiles a kernel again for each set of arguments that are None: what a kernel can do
 without is passed as None, and needs no flag.
 """
-
-from __future__ import annotations
 
 import ctypes
 import os

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """What kernels are made of that take one graph from hop to hop: parts of a program, no kernels.
 
 Nothing in a loop over rows lets warps wait for each other: each has rows of its own. What is said
@@ -7,8 +6,6 @@ value changes its place in registers. A matrix is (offsets, columns, values, mos
 of this graph), and hops are (where T_0 stands, where T_1 does, where the further ones do, the
 elements of each).
 """
-
-from __future__ import annotations
 
 from lookhops.ops.gpu import tl, triton
 

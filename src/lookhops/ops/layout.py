@@ -1,10 +1,7 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """A batch of fixed shape: which node and edge of all graphs stands where, and one-hot labels.
 
 By index arithmetic, or in one to three launches, where PyTorch's operators take fifty.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass

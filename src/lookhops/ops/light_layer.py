@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """A light layer in one kernel each way: hops, merge, activation and readout of one graph.
 
 A program takes a graph from one hop to the next, and waits for itself in between. What it has
@@ -6,8 +5,6 @@ written it reads again at once, while it still lies in the cache. It stands for
 :func:`lookhops.ops.merge.merge` and then :func:`lookhops.ops.activate.activate`, which tests hold
 it to.
 """
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor

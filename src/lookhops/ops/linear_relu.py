@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """A dense layer over few rows of every member: product, bias and ReLU in one launch each way."""
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor

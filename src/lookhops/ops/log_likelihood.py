@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """The loss of a classification: one launch on a GPU, where operators take twenty."""
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor

@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """The merge of the anchors, which keeps none of them."""
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,7 +7,7 @@ import torch
 from torch import Tensor
 
 from lookhops.ops.gpu import ROWS as HOP_ROWS
-from lookhops.ops.gpu import available, tl, triton
+from lookhops.ops.gpu import can_run_on, tl, triton
 from lookhops.ops.product import (
     CSR,
     SparseMatrix,
@@ -46,19 +43,12 @@ PARTS, PART_CHANNELS = 256, 32  # of the programs' sums that are added up at onc
 
 
 class Merged(NamedTuple):
-    r"""What a merge along a recurrence gives.
+    """What a merge gives, and what a backward pass wants beside it."""
 
-    Args:
-        total: :math:`\sum_j T_j x \odot w^j + b`.
-        sums: Sums over nodes that a backward pass wants beside it, where they were asked for: of
-            :math:`x`, of every :math:`T_j x` times another tensor, and of the total; shapes
-            :math:`(\ldots, d')`, :math:`(\ldots, k + 1, d')` and :math:`(\ldots, d')`.
-        hops: The hops :math:`T_1 x` to :math:`T_{k-1} x`, where they were asked for.
-    """
-
-    total: Tensor
+    total: Tensor  # the sum over j of w^j T_j x, plus b
+    #: Over nodes, of x (..., d'), of every T_j x times another tensor (..., k + 1, d'), of total.
     sums: tuple[Tensor, Tensor, Tensor] | None
-    hops: Sequence[Tensor]
+    hops: Sequence[Tensor]  # T_1 x to T_(k - 1) x
 
 
 def merge(
@@ -147,13 +137,12 @@ def merge_hops(
     offset: Tensor | None = None,
     keep: bool = False,
 ) -> Merged:
-    r"""Run a recurrence from ``x`` and merge it on the way, without gradient.
+    """Run a recurrence from ``x`` and merge it on the way, without gradient.
 
     Never more than two hops are alive, unless ``keep`` wants them. The sums are taken where
-    ``other`` is given; ``offset`` is added to every row of ``x``, or of ``other`` where there is
-    one.
+    ``other`` is given; ``offset`` is added to its rows, else to those of ``x``.
     """
-    if x.is_cuda and merge_fits(x, weight):
+    if merge_fits(x, weight):
         return merge_by_kernel(recurrence, csr, x, weight, bias, other, offset)
     if offset is not None and other is not None:
         other = other + offset.unsqueeze(-2)
@@ -206,22 +195,21 @@ def merge_entries(
         \frac{\partial}{\partial A_{ij}} = \sum_{a + b < k}
         \bigl(m^{ab} \odot T_a(A^\top) g\bigr)_i \cdot \bigl(T_b(A)\,(z + c)\bigr)_j
 
-    with the factors :math:`m^{ab}` of :func:`~lookhops.ops.recurrences.entry_factors`.
-
-    Args:
-        recurrence: What yields the :math:`T_j`.
-        row_ptr: Offsets of the matrix's rows.
-        column: Column of each entry, shape :math:`(e)`.
-        left: The :math:`T_a(A^\top) g` for the gradient :math:`g`, from none to k - 1 hops.
-        right: The same of :math:`z`, to whose first the offset is still to be added.
-        weight: The :math:`w^j`, shape :math:`(\ldots, k + 1, d')`.
-        offset: The :math:`c`, shape :math:`(\ldots, d')`; none means zero.
+    with the factors :math:`m^{ab}` of :func:`~lookhops.ops.recurrences.entry_factors`; the hops of
+    the gradient :math:`g` are ``left``, those of :math:`z` ``right``, without the offset :math:`c`.
     """
     k = weight.shape[-2] - 1
     if k == 0:
         return weight.new_zeros(column.numel())
-    if right[0].is_cuda and merge_fits(right[0], weight):
-        return merge_entries_by_kernel(recurrence, row_ptr, column, left, right, weight, offset)
+    if merge_fits(right[0], weight):
+        out = torch.zeros(column.numel(), dtype=torch.float32, device=weight.device)
+        parts = alternate_sums(recurrence, weight).contiguous()
+        order = 2.0 if recurrence is chebyshev else 1.0
+        for b in range(k):
+            shift = offset if b == 0 else None
+            given = (row_ptr, column, left[: k - b], right[b], parts, shift, out)
+            launch_entries(*given, order=order, after=b)
+        return out.to(weight.dtype)
     if offset is not None:
         right = (right[0] + offset.to(right[0].dtype).unsqueeze(-2), *right[1:])
     factors, size = entry_factors(recurrence, weight), row_ptr.numel() - 1
@@ -234,10 +222,10 @@ def merge_entries(
 
 
 def _node_sums(x: Tensor, other: Tensor, with_own: bool) -> list[Tensor]:
-    r"""The sums over nodes of :math:`x`, where that is wanted, and of :math:`x \odot` ``other``.
+    """The sums over nodes of x, where that is wanted, and of x times ``other``.
 
-    These are the gradients of a layer norm's bias and weight, for which there is a kernel that
-    reads x once and makes no product on the way: mean zero and deviation one leave nothing else.
+    They are the gradients of a layer norm's bias and weight with mean zero and deviation one, for
+    which there is a kernel that reads x once.
     """
     on_cpu = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     second = torch.is_grad_enabled()  # a second derivative is wanted, which the kernel has not
@@ -255,12 +243,11 @@ def merge_fits(x: Tensor, weight: Tensor) -> bool:
     """Whether the kernel can take these tensors: one slice of weights for each block of rows."""
     slices, rows = weight.shape[:-2].numel(), x.shape[:-1].numel()
     return (
-        available()
+        can_run_on(x)
         and 2 <= weight.shape[-2] <= 9
         and x.shape[-1] <= 256
         and x.dtype in (torch.float32, torch.bfloat16)
         and x.shape[:-2].numel() == slices
-        and rows > 0
         and (slices == 1 or (rows // slices) % HOP_ROWS == 0)
     )
 
@@ -298,27 +285,6 @@ def merge_by_kernel(
     _merge_kernel[(slices * programs,)](*tensors, *counts, **hop, **sizes, num_stages=1)
     sums = None if parts is None else add_up(parts, weight)
     return Merged(total.view(shape), sums, hops.view(-1, *shape).unbind(0))
-
-
-def merge_entries_by_kernel(
-    recurrence: Recurrence,
-    row_ptr: Tensor,
-    column: Tensor,
-    left: Sequence[Tensor],
-    right: Sequence[Tensor],
-    weight: Tensor,
-    offset: Tensor | None,
-) -> Tensor:
-    """:func:`merge_entries` in a launch a hop."""
-    out = torch.zeros(column.numel(), dtype=torch.float32, device=weight.device)
-    weight, k = alternate_sums(recurrence, weight).contiguous(), weight.shape[-2] - 1
-    order = 2.0 if recurrence is chebyshev else 1.0
-    for b in range(k):
-        shift = offset if b == 0 else None
-        launch_entries(
-            row_ptr, column, left[: k - b], right[b], weight, shift, out, order=order, after=b
-        )
-    return out.to(weight.dtype)
 
 
 def add_up(parts: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """The maximum over the neighbours of every node, with its gradient."""
-
-from __future__ import annotations
 
 from itertools import pairwise
 

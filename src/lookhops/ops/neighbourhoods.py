@@ -1,11 +1,8 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Every node with the sources of its edges as a cluster, and the links between such clusters.
 
 In the kernels the clusters that a node reaches are a row of bits, one for each node of its graph:
 rows are united along the edges, and nothing is sorted.
 """
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor
@@ -159,10 +156,9 @@ class Neighbourhoods:
 def neighbourhoods_by_kernels(
     row_ptr: Tensor, column: Tensor, weight: Tensor | None, alive: Tensor, ascending: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Every living node with its sources, itself first, then ascending; the others are padding.
+    """Every living node with its sources, itself first, then ascending: offsets, columns, rows.
 
     Edges of weight zero are not there; ``ascending`` says that sources of each node ascend already.
-    Gives offsets, columns and rows, as many as there are edges and nodes.
     """
     rows, device = row_ptr.numel() - 1, column.device
     count = torch.zeros(rows + 1, dtype=torch.int32, device=device)
@@ -185,11 +181,10 @@ def links_by_kernels(
     most: int,
     widest: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Which kept clusters an edge or a shared node joins; of at most so many, the others padding.
+    """Which kept clusters an edge or a shared node joins: offsets, columns and rows of the links.
 
-    There is a cluster for each node, whose nodes are the columns of its row; between nodes edges
-    have this pattern too. ``first`` is the first node of each node's graph, ``widest`` the most
-    nodes that a graph can have. Gives offsets, columns and rows of the links.
+    The rows are the clusters of the nodes, and between nodes the edges. ``first`` is the first node
+    of each node's graph, ``widest`` the most nodes of a graph; places up to ``most`` are padding.
     """
     rows, words = keep.numel(), triton.cdiv(widest, WORD)
     block = triton.next_power_of_2(words)

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Which entries a sparse matrix has, their groups, and its transpose."""
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """A sparse matrix times a dense one, with its gradient: what every convolution here rests on."""
-
-from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
@@ -76,8 +73,7 @@ def transposed_values(value: Tensor | None, order: Tensor | None) -> Tensor | No
 def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -> Tensor:
     r"""The bare product of a CSR matrix with :math:`x` of shape :math:`(n, d)`, no gradient.
 
-    A bag of rows of ``x``, weighted and summed, is what PyTorch's embedding kernels compute; they
-    are the fastest product it has for matrices as sparse as graphs.
+    PyTorch's embedding bags are the fastest product it has for matrices as sparse as graphs.
     """
     if torch.compiler.is_exporting():  # what every runtime has
         messages = x.index_select(0, column)

@@ -1,4 +1,3 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Which are the best of their graph: decided alike in every batch, order and on every device.
 
 Scores that are equal by the formula differ by rounding, and rounding depends on what else is in a
@@ -6,8 +5,6 @@ batch. So scores that differ from the last one that is kept by no more than roun
 to it. Equal ones are kept together: any choice among them would hang on the order of the nodes,
 which is no part of the graph.
 """
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor

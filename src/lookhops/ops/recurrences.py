@@ -1,7 +1,5 @@
 """Polynomials of one hop: the recurrences of Chebyshev and of powers, and weighted sums of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 
 import torch

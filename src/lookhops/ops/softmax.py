@@ -1,7 +1,4 @@
-# mypy: allow-untyped-defs, allow-incomplete-defs
 """Scores of edges, and their shares: softmax, attention and sparsemax over each row."""
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor
@@ -38,10 +35,7 @@ def _gathered(source: Tensor, target: Tensor | None, pattern: Pattern) -> Tensor
 
 
 class _EdgeScores(torch.autograd.Function):
-    """The same with a gradient by rows and by columns, without atomic additions.
-
-    On a GPU these would meet at the last node, on which all padding holds.
-    """
+    """The same without atomic additions, which on a GPU would meet at the last node: padding's."""
 
     @staticmethod
     def forward(ctx, source, target, pattern):
@@ -152,8 +146,7 @@ def _threshold(score: Tensor, support: Tensor, row: Tensor, rows: int) -> Tensor
 def _reach(share: Tensor, size: Tensor, row: Tensor, rows: int) -> Tensor:
     """How far above zero rounding may leave a share of each entry's row, shape (e).
 
-    Never more than half of the row's largest share: whatever the size, that one stays, and with it
-    those that are equal to it.
+    At most half of the row's largest share: that one stays, and with it those that are equal to it.
     """
     largest, most = (
         value.new_zeros(rows).scatter_reduce(0, row, value, "amax") for value in (size, share)

@@ -1,7 +1,5 @@
 """How a training computes: device, threads, memory, precision and random numbers."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress

@@ -1,7 +1,5 @@
 """Engines: how an epoch is run on a device. The trainer asks; it does not know how."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

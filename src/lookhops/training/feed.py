@@ -1,7 +1,5 @@
 """Where the batches of a stack come from: graphs on the device, or windows of a larger set."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

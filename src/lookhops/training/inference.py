@@ -1,7 +1,5 @@
 """What several trained networks give for the same graphs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property

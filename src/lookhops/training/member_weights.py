@@ -1,7 +1,5 @@
 """The weights of many members as stacks, their optimiser, and the state that both leave."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Steps that are recorded once as a CUDA graph and then replayed."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The fast engine: many members at once, every step of the same shapes, recorded once, replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The trainer: the paper's protocol, top to bottom."""
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

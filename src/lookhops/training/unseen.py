@@ -1,7 +1,5 @@
 """Answers to validation graphs that had no say in which epoch is kept, for calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

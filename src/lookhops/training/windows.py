@@ -1,7 +1,5 @@
 """Graphs that stay in main memory, or in their mapped file: a few at a time go to the device."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every convolution here has in common."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
@@ -32,19 +30,17 @@ class Convolution(nn.Module):
 
     def __init__(self, in_channels: int, out_channels: int, k: int = 1) -> None:
         super().__init__()
-        for name, value, least in (
-            ("in_channels", in_channels, 1),
-            ("out_channels", out_channels, 1),
-            ("k", k, 0),
-        ):
-            if not isinstance(value, int) or isinstance(value, bool) or value < least:
-                raise LookHopsError(
-                    f"{type(self).__name__}: {name} must be a whole number from {least} up, "
-                    f"not {value!r}."
-                )
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.k = k
+        self.in_channels = self._count("in_channels", in_channels)
+        self.out_channels = self._count("out_channels", out_channels)
+        self.k = self._count("k", k, least=0)
+
+    def _count(self, name: str, value: int, least: int = 1) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise LookHopsError(
+                f"{type(self).__name__}: {name} must be a whole number from {least} up, "
+                f"not {value!r}."
+            )
+        return value
 
     def reset_parameters(self) -> None:
         """Draw new parameters; the layer's own bias begins at zero."""

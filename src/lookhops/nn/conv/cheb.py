@@ -1,7 +1,5 @@
 """ChebConv, the baseline with one weight matrix for each hop."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

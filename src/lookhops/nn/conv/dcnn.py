@@ -1,7 +1,5 @@
 """DCNN, the baseline that diffuses features by a random walk."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

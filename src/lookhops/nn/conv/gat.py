@@ -1,14 +1,11 @@
 """GAT, the baseline that weighs its neighbours."""
 
-from __future__ import annotations
-
 from math import prod
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from lookhops.core.errors import LookHopsError
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
 from lookhops.ops import Adjacency, SparseMatrix
@@ -44,9 +41,7 @@ class GAT(Convolution):
 
     def __init__(self, in_channels: int, out_channels: int, heads: int = 1) -> None:
         super().__init__(in_channels, out_channels)
-        if not isinstance(heads, int) or heads < 1:
-            raise LookHopsError(f"GAT: heads must be a whole number from 1 up, not {heads!r}.")
-        self.heads = heads
+        self.heads = self._count("heads", heads)
         self.project = Linear(in_channels, heads * out_channels, bias=False)
         self.attention = nn.Parameter(torch.empty(2, heads, out_channels))  # a_s, a_t
         self.bias = nn.Parameter(torch.empty(heads * out_channels))

@@ -1,7 +1,5 @@
 """GCN, the baseline that looks one hop."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """GIN, the baseline that adds its neighbours up."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """The paper's light convolutions: project once, look k hops, merge channel by channel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import sqrt
 from typing import Any

@@ -1,7 +1,5 @@
 """MixHop, the baseline that gives each hop its own channels."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

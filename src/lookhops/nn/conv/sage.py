@@ -1,7 +1,5 @@
 """GraphSAGE, the baseline that averages its neighbours."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

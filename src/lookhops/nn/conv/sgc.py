@@ -1,7 +1,5 @@
 """SGC, the baseline whose hops have nothing but a weight matrix after them."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Convolutions of PyG by name: those that take node features and edges, and give node features."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,17 +23,11 @@ NEEDS_EDGES = "reads what edges carry: it needs graphs with edge features, and e
 
 @dataclass(frozen=True)
 class OtherConvolution:
-    """Makes a convolution of PyG: ``make(in_channels, out_channels, k, edge_channels=None)``.
-
-    Args:
-        name: Which, and its options.
-        kind: Its class.
-        reads_edges: Whether it reads edge features: it is given their number.
-    """
+    """Makes a convolution of PyG: ``make(in_channels, out_channels, k, edge_channels=None)``."""
 
     name: OtherName
     kind: type[nn.Module]
-    reads_edges: bool
+    reads_edges: bool  # it is given the number of their features
 
     def __call__(
         self, in_channels: int, out_channels: int, k: int, edge_channels: int | None = None
@@ -157,14 +149,11 @@ def _check_takes(name: OtherName, kind: type[nn.Module]) -> set[str]:
     return set(takes)
 
 
-def _widened(layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a layer that keeps the number of channels is called with."""
-    widen: Any = layer.widen
-    return widen(given[0]), *given[1:]
+def _widened(layer: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    return layer.widen(given[0]), *given[1:]
 
 
 def _features_alone(layer: nn.Module, given: tuple[Any, ...], found: Any) -> Any:
-    """The node features of a layer that gives more than them."""
     return found[0] if isinstance(found, tuple) else found
 
 

@@ -34,13 +34,7 @@ def is_other(name: str) -> bool:
 
 @dataclass(frozen=True)
 class OtherName:
-    """A name such as ``pyg:GATv2Conv/heads=4``.
-
-    Args:
-        package: ``pyg`` or ``tgp``.
-        layer: What the package calls the layer.
-        options: Their texts, by name.
-    """
+    """A name such as ``pyg:GATv2Conv/heads=4``: package, layer, and the texts of its options."""
 
     package: str
     layer: str
@@ -122,8 +116,7 @@ class OtherName:
 def tried(make: Callable[[], Layer], untried: Callable[[], nn.Module]) -> Layer | nn.Module:
     """A layer that is tried when it is made: in main memory where the device is ``meta``.
 
-    There most layers of other libraries cannot run, and a model folder is looked at there, since
-    what it says may be far larger than what it holds.
+    A model folder is looked at on ``meta``, where most layers of other libraries cannot run.
     """
     if torch.empty(0).device.type != "meta":
         return make()

@@ -1,7 +1,5 @@
 """Poolings of PyG and of torch-geometric-pool by name."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,34 +18,18 @@ from lookhops.ops.ranking import edges_between
 
 
 class Coarse(NamedTuple):
-    """The graphs that another library's pooling made.
-
-    Args:
-        x: Features of the new nodes, shape (m, d).
-        edge_index: The new edges, shape (2, e).
-        weight: A weight for each, or none.
-        batch: Graph of each new node, shape (m).
-        perm: The node that each new one was, or none where they are new.
-        loss: What the layer adds to the loss of the batch, or none.
-    """
+    """The graphs that another library's pooling made."""
 
     x: Tensor
     edge_index: Tensor
-    weight: Tensor | None
-    batch: Tensor
-    perm: Tensor | None = None
-    loss: Tensor | None = None
+    weight: Tensor | None  # of each edge
+    batch: Tensor  # graph of each new node
+    perm: Tensor | None = None  # the node that each was, where they are not new
+    loss: Tensor | None = None  # of the batch
 
 
 class OtherPooling(Pooling):
-    """A pooling of another library, for one network at a time.
-
-    Args:
-        in_channels: Channels of the input.
-        ratio: The fraction of nodes that it was asked to keep.
-        layer: The library's own module.
-        call: Calls it with a batch.
-    """
+    """A pooling of another library, for one network at a time; ``call`` calls its module."""
 
     fixed_shapes = False
     stackable = False
@@ -111,19 +93,11 @@ def _decision(made: Coarse, stays: Tensor | None, batch: GraphBatch) -> Pooled:
 
 @dataclass(frozen=True)
 class MakeOtherPooling:
-    """Makes a pooling of another library: ``make(channels, k, ratio, **options)``.
-
-    Args:
-        name: Which, and its options.
-        kind: Its class.
-        call: Calls it with a batch.
-        fixed: Arguments that it is given where it takes them and the name says nothing of them.
-    """
+    """Makes a pooling of another library: ``make(channels, k, ratio, **options)``."""
 
     name: OtherName
     kind: type[nn.Module]
     call: Callable[[nn.Module, GraphBatch], Coarse]
-    fixed: tuple[tuple[str, Any], ...] = ()
     uses_anchors = False
 
     def __call__(self, channels: int, k: int, ratio: float, **options: Any) -> nn.Module:
@@ -131,9 +105,8 @@ class MakeOtherPooling:
         return tried(lambda: self._tried(channels, ratio), lambda: self._made(channels, ratio))
 
     def _made(self, channels: int, ratio: float) -> OtherPooling:
-        offered = {"in_channels": channels, "ratio": ratio, **dict(self.fixed)}
-        layer = self.name.make(self.kind, offered)
-        return OtherPooling(channels, ratio, layer, self.call)
+        offered = {"in_channels": channels, "ratio": ratio, "sparse_output": True}
+        return OtherPooling(channels, ratio, self.name.make(self.kind, offered), self.call)
 
     def _tried(self, channels: int, ratio: float) -> OtherPooling:
         made = self._made(channels, ratio).eval()
@@ -160,7 +133,7 @@ def find_pooling(text: str) -> MakeOtherPooling:
             name.refuse("gives no edges between what it pools to, so that no layer can follow.")
         return MakeOtherPooling(name, kind, _call_pyg)
     kind = name.find(tgp_poolings(), "pooling")
-    return MakeOtherPooling(name, kind, _call_tgp, (("sparse_output", True),))
+    return MakeOtherPooling(name, kind, _call_tgp)
 
 
 # -------------------------------------------------------------------- PyG
@@ -182,7 +155,6 @@ class _PathMatrix(NamedTuple):
     weight: Tensor
 
     def coo(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, columns and values."""
         return self.row, self.column, self.weight
 
 

@@ -1,7 +1,5 @@
 """ASAP pooling, the baseline that keeps neighbourhoods."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

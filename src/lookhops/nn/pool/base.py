@@ -1,7 +1,5 @@
 """Pooling is three small answers: which nodes stay, what they carry, which edges stay."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
@@ -42,15 +40,14 @@ class Pooling(nn.Module):
 
     #: What the command line calls it; none for what others are derived from.
     name = ""
-    #: Whether a node pooling reads the convolution's anchors (none where that makes none). The
-    #: network then has one such layer for each convolution, and asks it before the activation.
+    #: Whether it reads the convolution's anchors. The network then has one such layer for each
+    #: convolution, and asks it before the activation.
     uses_anchors = False
     #: Whether a pooling that reads anchors reads what the convolution made of them too.
     reads_merged = True
     #: Whether weights and factors of edges change what it answers.
     reads_edges = True
-    #: Whether one layer serves the whole network; else there is one for each convolution but the
-    #: last. What reads anchors has one for each in any case.
+    #: Whether one layer serves the network; else there is one for each convolution but the last.
     shared = True
     #: Whether members of a stack can be pooled at once.
     stackable = True

@@ -1,7 +1,5 @@
 """DiffPool, the baseline that learns soft clusters."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -105,14 +103,10 @@ class DiffPool(Pooling):
 def _links(
     links: Tensor, entries: Tensor, number: Tensor, home: Tensor, batch: GraphBatch
 ) -> Adjacency:
-    """The dense links of each graph, shape (graphs, width, width), as edges between places.
+    """The dense links of each graph, shape (graphs, width, width), as edges between nodes.
 
-    Args:
-        links: The :math:`A'`.
-        entries: How many entries the row of each node has.
-        number: Number of each cluster, graph after graph, in the order of the places it takes.
-        home: The place of each cluster number.
-        batch: The graphs.
+    The row of each node has so many ``entries``; cluster ``number`` takes the place of node
+    ``home``.
     """
     width = links.shape[2]
     each = entries[entries > 0]
@@ -160,9 +154,9 @@ def graph_products(a: Tensor, b: Tensor, batch: GraphBatch) -> Tensor:
     total = int(pieces.sum())
 
     def padded(x: Tensor) -> Tensor:
-        room = x.new_zeros(total * PIECE, x.shape[1])
-        room = room.index_copy(0, slot, x.index_select(0, order))
-        return room.view(total, PIECE, x.shape[1])
+        zeros = x.new_zeros(total * PIECE, x.shape[1])
+        found = zeros.index_copy(0, slot, x.index_select(0, order))
+        return found.view(total, PIECE, x.shape[1])
 
     owner = torch.repeat_interleave(pieces, output_size=total)
     products = torch.bmm(padded(a).mT, padded(b))

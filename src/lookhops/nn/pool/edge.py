@@ -1,7 +1,5 @@
 """Edge pooling, the baseline that merges nodes two by two."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """HGP-SL, the baseline that learns new edges between kept nodes."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
@@ -66,10 +64,12 @@ class HGPSL(Pooling):
 
     def learn_edges(self, batch: GraphBatch, node: Tensor, stays: Tensor) -> Adjacency:
         """The edges among the nodes of the mask ``node``; ``stays`` are those that were there."""
-        links = _within_three_hops(batch, node)
+        adjacency = batch.adjacency
+        around = SparseMatrix(adjacency.with_loops.select(adjacency.counted_with_loops))
+        links = links_between(around, None, node, batch)  # within three hops
         kept = node.index_select(0, links.with_loops.row)  # dropped nodes have loops alone
         near = links.with_loops.select(kept)
-        start = _weights_at(links, batch.adjacency, stays).index_select(0, kept.nonzero().flatten())
+        start = _weights_at(links, adjacency, stays).index_select(0, kept.nonzero().flatten())
         to_target, to_source = linear_scores(batch.x, self.attention).unbind(-2)
         score = edge_scores(to_source.flatten(), to_target.flatten(), near)
         score = leaky_relu(score, 0.2) + self.strength * start
@@ -85,20 +85,10 @@ class HGPSL(Pooling):
         return terms + (self.strength * start).abs() + 1  # and shares add up to one
 
 
-def _within_three_hops(batch: GraphBatch, node: Tensor) -> Adjacency:
-    """Which kept nodes lie within three hops of each other."""
-    adjacency = batch.adjacency
-    around = SparseMatrix(adjacency.with_loops.select(adjacency.counted_with_loops))
-    return links_between(around, None, node, batch)
-
-
 def _weights_at(links: Adjacency, adjacency: Adjacency, stays: Tensor) -> Tensor:
     """The weight of the edge at each entry of ``links.with_loops``, zero for none, shape (e + n).
 
-    Args:
-        links: New links, in the order of their targets and sources.
-        adjacency: The edges.
-        stays: Which of these count; there is a link for each that is no loop.
+    There is a link, in the order of target and source, for each edge that ``stays`` and is no loop.
     """
     size = links.num_nodes
     edge = stays.nonzero().flatten()

@@ -1,7 +1,5 @@
 """iPool, the baseline without parameters: keep what the neighbours do not tell."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """LookHops pooling: nodes scored by their anchors, features on the sphere, edges by difference."""
 
-from __future__ import annotations
-
 from math import sqrt
 
 import torch

@@ -1,7 +1,5 @@
 """SAG pooling, the baseline that scores a node by its features and its neighbours'."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

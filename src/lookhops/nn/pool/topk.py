@@ -1,7 +1,5 @@
 """TopK pooling, the baseline that scores a node by its features alone."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
