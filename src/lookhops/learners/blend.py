@@ -36,20 +36,13 @@ GRID = torch.linspace(0, 1, 41, dtype=torch.float64)
 
 @dataclass(frozen=True, eq=False)
 class FittedBlend(Fitted):
-    """A trained network and a Gaussian process that answer together.
-
-    Args:
-        learner, task, encoding, chosen: As for every :class:`Fitted`.
-        part: The network.
-        process: The process, fitted on the same training part; members of a seed share it.
-        weight: How much of each target's answer is the network's, from 0 to 1, shape (targets).
-    """
+    """A trained network and a Gaussian process, fitted on the same part, that answer together."""
 
     shared: ClassVar[tuple[str, ...]] = (*Fitted.shared, PROCESS, WEIGHT)
 
     part: FittedNetwork
-    process: FittedProcess
-    weight: Tensor
+    process: FittedProcess  # members of a seed share it
+    weight: Tensor  # of the network in the answer to each target, from 0 to 1, shape (targets)
 
     def outputs(self, graphs: Graphs) -> Tensor:
         prepared = self.learner.prepare(graphs, self.encoding)
@@ -231,11 +224,7 @@ def _beside(process: FittedProcess, weight: Tensor) -> dict[str, Tensor]:
 def weights_by_validation(task: Task, target: Tensor, network: Tensor, process: Tensor) -> Tensor:
     """The weight of the network in the answer to each target, shape (targets), float64.
 
-    Args:
-        task: What was asked.
-        target: Of the validation graphs.
-        network: The network's outputs for them, shape (g, task.out_channels).
-        process: The process' outputs for them, of the same shape.
+    The target is that of the validation graphs, the outputs of both are those for them.
     """
     found = []
     for head in task.heads:
@@ -262,14 +251,7 @@ def _by_least_squares(network: Tensor, process: Tensor, y: Tensor) -> Tensor:
 
 
 def blend(task: Task, weight: Tensor, network: Tensor, process: Tensor) -> Tensor:
-    """The outputs of both together, shape (g, task.out_channels).
-
-    Args:
-        task: What was asked.
-        weight: That of the network for each target.
-        network: The network's outputs.
-        process: The process' outputs.
-    """
+    """The outputs of both together, with the network's weight for each target."""
     each = []
     for head, of_network in zip(task.heads, weight, strict=True):
         mixed = torch.lerp(_answers(head, process), _answers(head, network), of_network)

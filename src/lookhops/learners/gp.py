@@ -56,11 +56,10 @@ class FittedProcess(Fitted):
         columns: The columns that it reads.
         kernels: Its kernels, with the reference graphs.
         targets: The process of each target.
+        left_out: For each training graph the outputs of a process fitted on all others, NaN where
+            its target is blank; none when it was read from a file.
+        left_out_variance: The variance of these answers.
         chosen: The share of each kernel in the prior variance, and the noise.
-        left_out: For each training graph the outputs of a process fitted on all others, shape
-            (graphs, task.out_channels), NaN where its target is blank; none when it was read from
-            a file.
-        left_out_variance: The variance of these answers, of the same shape.
     """
 
     is_sum: ClassVar[bool] = True
@@ -286,12 +285,8 @@ class GaussianProcess(Learner):
     ) -> tuple[TargetProcess, Tensor, Tensor]:
         """The process of one target, its leave-one-out outputs and their variance.
 
-        Args:
-            head: The target.
-            y: That of the training graphs.
-            every: The kernels of all training graphs.
-            kernels: Those of the graphs that answers are made of: the same, or inducing ones.
-            order: Numbers of the training graphs in random order.
+        ``every`` has the kernels of all training graphs, ``kernels`` those of the graphs that
+        answers are made of: the same, or inducing ones.
         """
         known, width = head.task.known(y), head.task.out_channels
         wanted = y[known][:, None]

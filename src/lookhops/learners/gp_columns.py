@@ -68,14 +68,10 @@ class GraphColumns:
     """The groups of columns: ``descriptors`` of molecules, else ``totals``; the user's ``columns``.
 
     Groups have kernels of their own, so that a single column counts beside 200 descriptors.
-
-    Args:
-        encoding: The columns of the training graphs.
-        groups: The groups in which any column varies.
     """
 
     encoding: Encoding
-    groups: Mapping[str, Group]
+    groups: Mapping[str, Group]  # those in which any column varies
 
     @classmethod
     def fit(cls, encoding: Encoding, training: Graphs, order: Tensor) -> GraphColumns:
@@ -124,11 +120,9 @@ class GraphColumns:
         return found
 
     def by_feature(self, each: Mapping[str, Tensor], like: Tensor) -> tuple[Tensor | None, Tensor]:
-        """What the columns of each group have, by total, (g, q, c), and by feature, (g, f, c).
+        """What the varying columns of each group have, (g, varying, c), by total and by feature.
 
-        Args:
-            each: For each group what those of its columns have that vary, shape (g, varying, c).
-            like: Of the shape (g, c).
+        Shapes (g, q, c) and (g, f, c), as many as ``like`` of shape (g, c) has.
         """
         totals, owners = None, torch.tensor(self.features.owners, dtype=torch.long)
         features = like.new_zeros(len(like), len(self.features.features), like.shape[1])

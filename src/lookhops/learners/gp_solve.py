@@ -39,17 +39,11 @@ class Weights(NamedTuple):
 
 
 class Solution(NamedTuple):
-    r"""What a solve finds for targets :math:`y`, shape (n, t).
+    r"""What a solve finds for targets :math:`y`, shape (n, t)."""
 
-    Args:
-        coefficients: Answers are :math:`k(x, Z) \, \beta` with these :math:`\beta`, shape (m, t).
-        left_out: The answer to each training graph by a process trained on all others, (n, t).
-        left_out_variance: The variance of these answers, noise included, shape (n).
-    """
-
-    coefficients: Tensor
-    left_out: Tensor
-    left_out_variance: Tensor
+    coefficients: Tensor  # the :math:`\beta`, (m, t), of answers :math:`k(x, Z) \, \beta`
+    left_out: Tensor  # the answer to each training graph by a process without it, (n, t)
+    left_out_variance: Tensor  # that of these answers, noise included, shape (n)
 
 
 def evidence(kernels: Tensor, targets: Tensor, log_weights: Tensor) -> tuple[float, Tensor]:
@@ -83,13 +77,7 @@ def evidence(kernels: Tensor, targets: Tensor, log_weights: Tensor) -> tuple[flo
 
 
 def weights_by_evidence(kernels: Tensor, targets: Tensor, steps: int = STEPS) -> Weights:
-    """The weights that maximise the :func:`evidence`, by L-BFGS with bounds, from equal ones.
-
-    Args:
-        kernels: Shape (k, n, n).
-        targets: Standardised, shape (n, t).
-        steps: The most iterations.
-    """
+    """The weights that maximise the :func:`evidence`, by L-BFGS with bounds, from equal ones."""
     from scipy.optimize import minimize
 
     def loss(log_weights: np.ndarray) -> tuple[float, np.ndarray]:

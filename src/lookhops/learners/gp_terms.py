@@ -38,32 +38,19 @@ class Terms:
         + \sum_{i, t} \text{neighbourhood}_{it} + \sum_q \text{total}_q
         + \sum_f \text{feature}_f,
 
-    and of a graph without nodes, or without pairs of them, something more.
-
-    All are float64.
-
-    Args:
-        scores: Shape (g, c).
-        baseline: The scores of an average training graph, shape (c).
-        neighbourhoods: Of the neighbourhoods with 0, 1, ... hops of each node, shape (n, h + 1, c).
-        nodes: Of each node besides, shape (n, c).
-        totals: Of each of :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q, c), where any
-            is read.
-        features: Of the features of whole graphs, numbers first, shape (g, f, c).
-        whole: What an average graph has less of what nodes have, shape (g, c).
-        mean_totals: The mean of each total in the training part, shape (q).
-        mean_features: The same of each feature, 0 of labels, shape (f).
+    and of a graph without nodes, or without pairs of them, something more. All are float64.
     """
 
-    scores: Tensor
-    baseline: Tensor
-    neighbourhoods: Tensor
-    nodes: Tensor
+    scores: Tensor  # shape (g, c)
+    baseline: Tensor  # the scores of an average training graph, shape (c)
+    neighbourhoods: Tensor  # those with 0, 1, ... hops of each node, shape (n, h + 1, c)
+    nodes: Tensor  # what each node has besides, shape (n, c)
+    #: Of each of :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q, c), where any is read.
     totals: Tensor | None
-    features: Tensor
-    whole: Tensor
-    mean_totals: Tensor | None
-    mean_features: Tensor
+    features: Tensor  # of the features of whole graphs, numbers first, shape (g, f, c)
+    whole: Tensor  # what an average graph has less of what nodes have, shape (g, c)
+    mean_totals: Tensor | None  # in the training part, shape (q)
+    mean_features: Tensor  # the same, 0 of labels, shape (f)
 
     def to(self, device: torch.device) -> Terms:
         """The same on a device."""
@@ -75,12 +62,7 @@ def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
     r"""The scores of a target as sums.
 
     The average training graph has the mean of all columns, and as much of the kernels of hops and
-    pairs as training graphs have in the mean.
-
-    Args:
-        process: The process.
-        graphs: The graphs, in main memory.
-        target: The number of the target.
+    pairs as training graphs have in the mean. The graphs are in main memory.
     """
     rows, one = process.rows(graphs), process.targets[target]
     scale, usual = one.score_scale, process.usual[target]
@@ -150,14 +132,8 @@ def assignment_terms(
     where the second is for the kernel of the first hops; pairs have the first alone. Of equal nodes
     of a graph the first ones are assigned.
 
-    Args:
-        kernels: The kernels.
-        rows: The graphs.
-        coefficients: Of the references, shape (m, c).
-        weights: Of the kernels, shape (k).
-
     Returns:
-        For each of :attr:`GraphRows.parts` float64, shape (codes, c).
+        For each of :attr:`GraphRows.parts` float64, shape (codes, c), of coefficients (m, c).
     """
     hops = rows.codes.shape[1] - 1
     found: list[list[Tensor]] = [[] for _ in rows.parts]

@@ -33,12 +33,11 @@ TOLERANCE = 0.02
 class HopWeights(HopScores):
     """The weight of each hop in a Gaussian process over hops, by the marginal likelihood.
 
-    Args:
-        name, graphs, scores, naive, number: As of ``HopScores``, leave-one-out on each resample.
-        shares: The share of the prior variance that each hop has in the process over hops 0 to h,
-            shape (H + 1, H + 1, resamples): first how far the process looks, then the hop.
+    Scores are leave-one-out on each resample.
     """
 
+    #: The share of the prior variance that each hop has in the process over hops 0 to h, shape
+    #: (H + 1, H + 1, resamples): first how far the process looks, then the hop.
     shares: Array
 
     @property

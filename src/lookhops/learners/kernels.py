@@ -31,20 +31,12 @@ FIRST_HOPS = 3
 
 @dataclass(frozen=True, eq=False)
 class GraphRows:
-    """What kernels read of graphs.
+    """What kernels read of graphs."""
 
-    Args:
-        codes: Their :func:`~lookhops.neighbourhoods.unary_codes`, int64, shape (n, h + 1).
-        node_ptr: Where the nodes of each graph begin, and the end, int64, shape (g + 1).
-        columns: For each group of columns (``totals``, ``descriptors``) its standardised values,
-            float32, shape (g, c).
-        pairs: Their :func:`~lookhops.neighbourhoods.counts.pair_codes`, and where those of each
-            graph begin; none where pairs are not compared.
-    """
-
-    codes: Tensor
-    node_ptr: Tensor
-    columns: Mapping[str, Tensor]
+    codes: Tensor  # :func:`~lookhops.neighbourhoods.unary_codes`, int64, shape (n, h + 1)
+    node_ptr: Tensor  # where the nodes of each graph begin, and the end, int64, shape (g + 1)
+    columns: Mapping[str, Tensor]  # standardised, of each group, float32, shape (g, c)
+    #: :func:`~lookhops.neighbourhoods.counts.pair_codes`; none where pairs are not compared.
     pairs: tuple[Tensor, Tensor] | None = None
 
     def __len__(self) -> int:
@@ -54,14 +46,7 @@ class GraphRows:
     def of(
         cls, graphs: Graphs, hops: int, columns: Mapping[str, Tensor], pairs: int = 0
     ) -> GraphRows:
-        """The rows of graphs.
-
-        Args:
-            graphs: The graphs.
-            hops: How far to look.
-            columns: Standardised columns.
-            pairs: How far apart the nodes of a pair are at most; 0 leaves pairs out.
-        """
+        """The rows of graphs, with nodes of a pair so far apart at most; 0 leaves pairs out."""
         identity = identities(graphs, hops)
         codes, node_ptr = unary_codes(graphs, identity).cpu(), graphs.node_ptr.cpu().long()
         found = pair_codes(graphs, identity[:, 0], pairs) if pairs else None
@@ -97,14 +82,10 @@ class Kernels:
     * for each group of columns with :math:`c` values :math:`z`, :math:`d^2 = |z_a - z_b|^2` and its
       median :math:`m`: ``near`` :math:`e^{-d^2 / m}`, ``wide`` :math:`e^{-d^2 / 4m}`, and
       ``linear`` :math:`z_a \cdot z_b / c`.
-
-    Args:
-        references: The reference graphs.
-        medians: The median squared distance of each group of columns.
     """
 
     references: GraphRows
-    medians: Mapping[str, float]
+    medians: Mapping[str, float]  # median squared distance of each group of columns
 
     @cached_property
     def hops(self) -> int:
@@ -136,9 +117,8 @@ class Kernels:
     def blocks(self, rows: GraphRows) -> Iterator[tuple[slice, Iterator[Tensor]]]:
         """Some graphs at a time: which, and each kernel of them and all references in turn.
 
-        Yields:
-            Numbers of the graphs, and float64 tensors of shape (graphs, references), in the order
-            of :attr:`names`. Each may be overwritten once the next is asked for.
+        Kernels are float64, in the order of :attr:`names`; each may be overwritten once the next is
+        asked for.
         """
         step = max(BLOCK // len(self.references), 1)
         for start in range(0, len(rows), step):

@@ -36,17 +36,12 @@ class Fitted(ABC):
 
     Graphs that it is asked about have the columns of the training graphs
     (:meth:`~lookhops.encoding.Encoding.read`).
-
-    Args:
-        learner: What fitted it.
-        task: What was asked.
-        encoding: The columns of the training graphs, as far as it reads them.
-        chosen: What the validation part chose, by name, as JSON can hold it.
     """
 
-    learner: Any
+    learner: Any  # what fitted it
     task: Task
-    encoding: Encoding
+    encoding: Encoding  # the columns of the training graphs, as far as it reads them
+    #: What the validation part chose, by name, as JSON can hold it.
     chosen: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     #: Whether its scores are sums over parts of a graph, which :meth:`terms` gives.

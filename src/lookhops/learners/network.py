@@ -46,18 +46,11 @@ LARGEST_WEIGHT = 1e18
 
 @dataclass(frozen=True, eq=False)
 class FittedNetwork(Fitted):
-    """One trained network.
-
-    Args:
-        learner, task, encoding, chosen: As for every :class:`Fitted`.
-        network: The network, with its weights.
-        preprocessing: What else was fitted on its training part.
-        target: What the task took from the training part, where its outputs need it.
-    """
+    """One trained network."""
 
     network: GraphNetwork
-    preprocessing: Preprocessing
-    target: Tensor | None = None
+    preprocessing: Preprocessing  # what else was fitted on its training part
+    target: Tensor | None = None  # what the task took from it, where outputs need that
 
     def outputs(self, graphs: Graphs) -> Tensor:
         prepared = self.learner.prepare(graphs, self.encoding)

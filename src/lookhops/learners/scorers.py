@@ -31,19 +31,12 @@ LEAST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """One target on one split.
+    """One target on one split."""
 
-    Args:
-        y: Class numbers, or numbers, of all graphs; -1 or NaN where they are blank.
-        classes: How many classes there are; 0 for numbers.
-        train: Numbers of the training graphs that have the target.
-        val: Numbers of the validation graphs that have it.
-    """
-
-    y: Array
-    classes: int
-    train: Array
-    val: Array
+    y: Array  # class numbers, or numbers, of all graphs; -1 or NaN where they are blank
+    classes: int  # how many there are; 0 for numbers
+    train: Array  # numbers of the training graphs that have the target
+    val: Array  # those of the validation graphs
 
     @property
     def has_one_class(self) -> bool:
@@ -95,11 +88,9 @@ def log_probabilities(p: Array) -> Array:
 
 
 def side_by_side(each: Sequence[Array], task: Task) -> Tensor:
-    """The outputs of all targets, shape (g, channels); single precision where all are classes.
+    """The outputs of all targets, shape (g, channels), from those of each.
 
-    Args:
-        each: Log-probabilities of classes, or numbers, of each target.
-        task: What was asked.
+    They are log-probabilities of classes, or numbers; in single precision where all are classes.
     """
     dtype = torch.float32 if all(classes_of(task)) else torch.float64
     outputs = [head.task.outputs(values) for head, values in zip(task.heads, each, strict=True)]
@@ -131,12 +122,7 @@ class Scorer(Arrays, ABC):
 
     @abstractmethod
     def answers(self, rows: Array, classes: int) -> Array:
-        """Probabilities of so many classes, or for none numbers, shape (n, channels).
-
-        Args:
-            rows: The features of the graphs, shape (n, d).
-            classes: How many classes there are; 0 for numbers.
-        """
+        """Probabilities of so many classes, or for none numbers, of rows; shape (n, channels)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +165,7 @@ class Linear(Scorer):
     ) -> Linear:
         """Logistic regression of classes, or ridge regression of numbers, on the training rows.
 
-        Args:
-            question: What is asked.
-            rows: Of all graphs, shape (g, d).
-            seed: Not read: nothing is random.
-            penalty: Of the squared weights.
-            standardise: Whether features get mean 0 and variance 1 on the training part.
+        Features may be standardised by the training part. Nothing is random.
         """
         from sklearn.linear_model import LogisticRegression, Ridge
         from sklearn.preprocessing import StandardScaler
