@@ -6,8 +6,7 @@ import torch
 from hypothesis import given, settings
 
 from lookhops.learners import kernels as module
-from lookhops.learners.gp_columns import CUT, Group
-from lookhops.learners.kernels import GraphRows, Kernels
+from lookhops.learners.kernels import CUT, GraphRows, Group, Kernels
 from lookhops.neighbourhoods import gram_by_hop
 from lookhops.sources.loading import load
 from strategies import graph_sets

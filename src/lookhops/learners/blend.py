@@ -17,7 +17,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.gp import FittedProcess, GaussianProcess
-from lookhops.learners.learner import Fitted, mean_variance, with_prefix
+from lookhops.learners.learner import Fitted, parts_named, with_prefix
 from lookhops.learners.network import FittedNetwork, Network, NetworkLearner
 from lookhops.learners.scorers import LEAST, side_by_side
 from lookhops.sources.splits import SplitPlan
@@ -26,8 +26,8 @@ from lookhops.tasks.task import Head
 from lookhops.training.runs import NotFinite, Run
 from lookhops.training.workers import ALONE
 
-#: Begins the names of the process' tensors; those of the network have their own names.
-PROCESS = "process."
+#: Begins, with a dot, the names of the process' tensors; those of the network have their own.
+PROCESS = "process"
 #: The weight of the network in the answer to each target.
 WEIGHT = "blend.weight"
 #: Weights that are tried for classes.
@@ -38,15 +38,11 @@ GRID = torch.linspace(0, 1, 41, dtype=torch.float64)
 class FittedBlend(Fitted):
     """A trained network and a Gaussian process, fitted on the same part, that answer together."""
 
-    shared: ClassVar[tuple[str, ...]] = (*Fitted.shared, PROCESS, WEIGHT)
+    shared: ClassVar[tuple[str, ...]] = (*Fitted.shared, f"{PROCESS}.", WEIGHT)
 
     part: FittedNetwork
     process: FittedProcess  # members of a seed share it
     weight: Tensor  # of the network in the answer to each target, from 0 to 1, shape (targets)
-
-    def outputs(self, graphs: Graphs) -> Tensor:
-        prepared = self.learner.prepare(graphs, self.encoding)
-        return self.learner.together([self])(prepared)[0]
 
     def parts(self, target: int) -> list[tuple[float, Fitted]]:
         weight = float(self.weight[target])
@@ -61,7 +57,8 @@ class FittedBlend(Fitted):
         return self
 
     def tensors(self) -> dict[str, Tensor]:
-        return {**self.part.tensors(), **_beside(self.process, self.weight)}
+        of_process = parts_named({PROCESS: self.process})
+        return {**self.part.tensors(), WEIGHT: self.weight, **of_process}
 
     @classmethod
     def from_tensors(
@@ -69,12 +66,9 @@ class FittedBlend(Fitted):
     ) -> Self:
         weight = {name: own for name, own in tensors.items() if name == WEIGHT}
         check_tensors(weight, {WEIGHT: numbers(len(task.heads), low=0, high=1)})
-        of_process = with_prefix(PROCESS, tensors)
-        of_network = {
-            name: value
-            for name, value in tensors.items()
-            if not name.startswith(PROCESS) and name != WEIGHT
-        }
+        of_process = with_prefix(f"{PROCESS}.", tensors)
+        others = (f"{PROCESS}.", WEIGHT)
+        of_network = {name: own for name, own in tensors.items() if not name.startswith(others)}
         process = FittedProcess.from_tensors(learner.process, task, encoding, of_process)
         read_by_network = learner.encoding_of_network(encoding)
         part = FittedNetwork.from_tensors(learner.network, task, read_by_network, of_network)
@@ -160,16 +154,14 @@ class Blend(NetworkLearner):
         """
         if self.ignores_edges:
             graphs = graphs.without_edge_features()
-        process = self.process.fit(graphs, task, run.split, run.seed)
+        process = self.process.run(graphs, task, run.split, run.seed)
+        beside = {f"{PROCESS}.{name}": value for name, value in process.weights.items()}
         weight = torch.zeros(len(task.heads), dtype=torch.float64)
         if not run.predictions:
-            return replace(run, beside=_beside(process, weight))
-        parts = {name: graphs.select(getattr(run.split, name)) for name in ("val", "test")}
-        of_process = {name: process.outputs(part) for name, part in parts.items()}
-        val = of_process["unseen"] = of_process["val"]
-        variances = {name: mean_variance([process], part, task) for name, part in parts.items()}
+            return replace(run, beside={WEIGHT: weight, **beside})
+        of_process = {**process.predictions, "unseen": process.predictions["val"]}
         target = task.targets(graphs).cpu()[run.split.val]
-        weight = weights_by_validation(task, target, run.unseen, val)
+        weight = weights_by_validation(task, target, run.unseen, of_process["unseen"])
 
         def blended(one: Run) -> Run:
             outputs = {
@@ -185,9 +177,9 @@ class Blend(NetworkLearner):
         return replace(
             blended(run),
             members=tuple(blended(one) for one in run.members),
-            variance={name: each for name, each in variances.items() if each is not None},
+            variance=process.variance,
             chosen={**chosen, **process.chosen},
-            beside=_beside(process, weight),
+            beside={WEIGHT: weight, **beside},
         )
 
     # ---------------------------------------------------------------- asking
@@ -212,13 +204,6 @@ class Blend(NetworkLearner):
             return found
 
         return outputs
-
-
-def _beside(process: FittedProcess, weight: Tensor) -> dict[str, Tensor]:
-    """What is saved of a blend beside the network."""
-    return {WEIGHT: weight} | {
-        f"{PROCESS}{name}": value for name, value in process.tensors().items()
-    }
 
 
 def weights_by_validation(task: Task, target: Tensor, network: Tensor, process: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ from lookhops.core.schema import located
 from lookhops.core.tensors import Expected, check_tensors, codes, offsets
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.gp_columns import GraphColumns, Group
 from lookhops.learners.gp_solve import (
     ClassProcess,
     TargetProcess,
@@ -28,7 +27,7 @@ from lookhops.learners.gp_solve import (
     weights_by_evidence,
 )
 from lookhops.learners.gp_terms import Terms, assignment_terms, process_terms
-from lookhops.learners.kernels import GraphRows, Kernels
+from lookhops.learners.kernels import GraphColumns, GraphRows, Group, Kernels
 from lookhops.learners.learner import FITTED, Fitted, Learner, parts_named, with_prefix
 from lookhops.learners.scorers import side_by_side
 from lookhops.sources.splits import Split

@@ -76,7 +76,7 @@ def evidence(kernels: Tensor, targets: Tensor, log_weights: Tensor) -> tuple[flo
     return float(value / numbers + PULL * log_weights.square().mean()), gradient * (count > 0)
 
 
-def weights_by_evidence(kernels: Tensor, targets: Tensor, steps: int = STEPS) -> Weights:
+def weights_by_evidence(kernels: Tensor, targets: Tensor) -> Weights:
     """The weights that maximise the :func:`evidence`, by L-BFGS with bounds, from equal ones."""
     from scipy.optimize import minimize
 
@@ -87,7 +87,7 @@ def weights_by_evidence(kernels: Tensor, targets: Tensor, steps: int = STEPS) ->
     start = np.full(len(kernels) + 1, START)
     bounds = [(LOWEST, HIGHEST)] * len(start)
     found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": STEPS}
     )
     weights = torch.from_numpy(np.exp(found.x))
     return Weights(weights[:-1], float(weights[-1]) + LEAST_NOISE)

@@ -49,12 +49,15 @@ class Fitted(ABC):
     #: How the names of tensors begin that all members of a seed share.
     shared: ClassVar[tuple[str, ...]] = (PREPROCESSING, FITTED)
 
-    @abstractmethod
     def outputs(self, graphs: Graphs) -> Tensor:
         """Log-probabilities of classes, or numbers in their units, of all targets side by side.
 
-        In main memory, shape (g, task.out_channels).
+        In main memory, shape (g, task.out_channels). By default what :meth:`Learner.together` gives
+        of this one alone.
         """
+        prepared = self.learner.prepare(graphs, self.encoding)
+        outputs: Tensor = self.learner.together([self])(prepared)[0]
+        return outputs
 
     @abstractmethod
     def tensors(self) -> dict[str, Tensor]:
@@ -205,9 +208,10 @@ class Learner(ABC):
         self, graphs: Graphs, protocol: Protocol, task: Task, plan: SplitPlan, **how: Any
     ) -> list[Run]:
         """The same with all that has a default decided."""
-        return [self._run(graphs, task, part, seed) for seed, part in plan.splits.items()]
+        return [self.run(graphs, task, part, seed) for seed, part in plan.splits.items()]
 
-    def _run(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Run:
+    def run(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Run:
+        """Fit on a split, and ask about its other parts."""
         fitted = self.fit(graphs, task, split, seed)
         both = graphs.select(torch.cat((split.val, split.test)))
 
@@ -301,13 +305,10 @@ def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
     return {name.removeprefix(prefix): value for name, value in begins.items()}
 
 
-def parts_named(parts: Mapping[str, Saved]) -> dict[str, Tensor]:
+def parts_named(parts: Mapping[str, Saved | Fitted]) -> dict[str, Tensor]:
     """The tensors of all parts, each with the name of its part and a dot before its own."""
-    return {
-        f"{part}.{name}": value
-        for part, one in parts.items()
-        for name, value in one.tensors().items()
-    }
+    each = {part: one.tensors() for part, one in parts.items()}
+    return {f"{part}.{name}": value for part in each for name, value in each[part].items()}
 
 
 def in_parts(tensors: Mapping[str, Tensor], parts: Iterable[str]) -> list[dict[str, Tensor]]:

@@ -52,10 +52,6 @@ class FittedNetwork(Fitted):
     preprocessing: Preprocessing  # what else was fitted on its training part
     target: Tensor | None = None  # what the task took from it, where outputs need that
 
-    def outputs(self, graphs: Graphs) -> Tensor:
-        prepared = self.learner.prepare(graphs, self.encoding)
-        return self.learner.together([self])(prepared)[0]
-
     def tensors(self) -> dict[str, Tensor]:
         target = {} if self.target is None else {FITTED: self.target}
         return {**self.network.state_dict(), **preprocessing_tensors(self.preprocessing), **target}

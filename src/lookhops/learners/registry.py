@@ -29,14 +29,7 @@ from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
 from lookhops.sources.rdkit.descriptors import is_descriptor
 from lookhops.tasks import Task
 
-KINDS: tuple[type[Learner], ...] = (
-    Network,
-    GaussianProcess,
-    Blend,
-    WL,
-    WLOptimalAssignment,
-    *TABULAR,
-)
+KINDS: list[type[Learner]] = [Network, GaussianProcess, Blend, WL, WLOptimalAssignment, *TABULAR]
 #: Every learner by its name. A new one is a file of this package and an entry of ``KINDS``.
 LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in KINDS}
 #: What ``Learner.to_dict`` gives.
