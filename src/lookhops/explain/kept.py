@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.explain.drawing.pictures import LayeredGraph, panels
-from lookhops.explain.drawing.sketch import GraphPart, paired
+from lookhops.explain.drawing.sketch import DrawnGraph, GraphPart, paired
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling, Pooled
@@ -24,22 +24,13 @@ MOST_NODES = 250
 
 @dataclass(frozen=True, eq=False)
 class LayerView:
-    """What one pooling layer did to one graph, in the graph's own node numbers.
+    """What one pooling layer did to one graph, nodes numbered as in the graph."""
 
-    Args:
-        nodes: Nodes that reached the layer, shape (m).
-        score: The score of each, shape (m).
-        kept: Whether the layer kept it, shape (m).
-        group: Node that stands for each node of the graph after the layer, shape (n); -1 where it
-            is gone. Poolings that merge nodes let one stand for several.
-        dropped_edges: Edges that the layer dropped although it kept both ends, shape (r, 2).
-    """
-
-    nodes: Array
-    score: Array
-    kept: Array
-    group: Array
-    dropped_edges: Array
+    nodes: Array  # those that reached the layer, (m)
+    score: Array  # of each, (m)
+    kept: Array  # whether the layer kept it, (m)
+    group: Array  # the node that stands for each node of the graph after the layer, or -1, (n)
+    dropped_edges: Array  # those that it dropped although it kept both ends, (r, 2)
 
     def cut(self, nodes: slice) -> LayerView:
         """The part of a batch's view that belongs to the graph with these nodes."""
@@ -69,28 +60,14 @@ class LayerView:
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
-    """One graph, the model's answer, and what each pooling layer kept of the graph.
-
-    Args:
-        id: What the graph is called.
-        answer: What all seeds answer together, in words.
-        record: The same as JSON can hold it.
-        num_nodes: How many nodes there are.
-        edges: Each edge once, shape (e, 2).
-        layers: One view for each pooling layer.
-        smiles: The molecule, if it is one.
-        node_ids: What the source calls each node, where it does.
-    """
+class Explanation(DrawnGraph):
+    """One graph, the model's answer, and what each pooling layer kept of the graph."""
 
     id: str
-    answer: str
-    record: dict[str, Any]
+    answer: str  # of all seeds together, in words
+    record: dict[str, Any]  # the same as JSON can hold it
     num_nodes: int
-    edges: Array
-    layers: list[LayerView]
-    smiles: str | None = None
-    node_ids: Sequence[str] | None = None
+    layers: list[LayerView]  # one for each pooling layer
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON can hold it, nodes numbered from 0."""
@@ -99,7 +76,7 @@ class Explanation:
             **({} if self.smiles is None else {"smiles": self.smiles}),
             **self.record,
             "num_nodes": self.num_nodes,
-            **({} if self.node_ids is None else {"node_ids": [*self.node_ids]}),
+            **({} if self.ids is None else {"node_ids": [*self.ids]}),
             "edges": self.edges.tolist(),
             "layers": [{"layer": n, **view.as_json()} for n, view in enumerate(self.layers, 1)],
         }
@@ -118,9 +95,8 @@ class Explanation:
                 scores[number - 1, view.nodes] = (view.score - low) / span if span > 0 else 1.0
         itself = [dropped.get(tuple(pair), last) for pair in self.edges.tolist()]
         edge_layer = np.minimum(np.array(itself, dtype=int), node_layer[self.edges].min(1))
-        return LayeredGraph(
-            self.edges, node_layer, edge_layer, scores, smiles=self.smiles, ids=self.node_ids
-        )
+        parts = self.edges, node_layer, edge_layer, scores
+        return LayeredGraph(*parts, smiles=self.smiles, ids=self.ids)
 
     def picture(self) -> str:
         """An SVG with a panel for each layer: nodes shaded by score, dropped ones faded.
@@ -141,10 +117,7 @@ class Explanation:
 
 
 def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> Iterator[Explanation]:
-    """What the pooling layers of one seed's network, by default the first, kept of each graph.
-
-    The answer is that of all seeds together.
-    """
+    """What the pooling layers of one seed's network, by default the first, kept of each graph."""
     seed = predictor.known_seed(seed)
     model = predictor.models[seed]
     if not model.pools or len(model.convs) < 2:
@@ -175,22 +148,21 @@ def _explain_batch(
     for number in range(len(graphs)):
         part = GraphPart(graphs, number)
         yield Explanation(
+            paired(*part.ends)[0],
             ids[number],
             answers.said(number),
             answers.record(number),
             part.size,
-            paired(*part.ends)[0],
             [view.cut(part.nodes) for view in layers],
-            part.smiles,
-            part.ids,
+            smiles=part.smiles,
+            ids=part.ids,
         )
 
 
 def _layer_views(graphs: Graphs, decisions: list[Pooled], keeps_edges: bool) -> list[LayerView]:
     """Each layer's decision, nodes numbered as in the batch before the first layer.
 
-    ``keeps_edges`` says whether the edges of every layer are among those of the graph, as they are
-    unless nodes are merged.
+    With ``keeps_edges`` the edges of every layer are among those of the graph: nodes do not merge.
     """
     layers = []
     nodes = np.arange(graphs.num_nodes)  # the batch's node behind each node of the layer

@@ -28,28 +28,18 @@ SHOWN, FEWEST, EXAMPLES = 20, 5, 2
 
 @dataclass(frozen=True, eq=False)
 class TopNeighbourhood:
-    """A neighbourhood with much weight for a class, or for high or low values.
+    """A neighbourhood with much weight for a class, or for high or low values."""
 
-    Args:
-        side: The class, or ``high`` or ``low``.
-        weight: What it adds to the class's log-odds, or to the number, wherever it stands: the mean
-            over the places and over all networks.
-        hops: How far it reaches from its centre.
-        graphs: How many graphs hold it.
-        examples: Names of some of them.
-        fragment: What it looks like.
-    """
-
-    side: str
-    weight: float
-    hops: int
-    graphs: int
-    examples: Sequence[str]
-    fragment: Fragment
+    side: str  # the class, or high or low
+    weight: float  # what it adds to the class's log-odds, or to the number, on average
+    hops: int  # how far it reaches from its centre
+    graphs: int  # how many graphs hold it
+    examples: Sequence[str]  # names of some of them
+    fragment: Fragment  # what it looks like
 
     @property
     def words(self) -> str:
-        """What it is, in a line: a fragment as SMILES, or the nodes that it holds."""
+        """What it is in a line: a fragment as SMILES, or the nodes that it holds."""
         if (smiles := self.fragment.as_smiles) is not None:
             return smiles
         nodes, names = self.fragment.nodes.tolist(), self.fragment.names

@@ -24,18 +24,11 @@ PANEL, CARD = (400, 260), (320, 210)
 
 @dataclass(frozen=True, eq=False)
 class LayeredGraph(DrawnGraph):
-    """A graph, and what each of some layers made of it; layers are numbered from 1.
+    """A graph, and what each of some layers made of it; layers are numbered from 1."""
 
-    Args:
-        node_layer: The layer that drops each node, beyond the last where none does, shape (n).
-        edge_layer: The same of each edge, which goes with the first of its ends, shape (e).
-        scores: Of each node in each layer that it reached, from 0 for the layer's lowest to 1;
-            NaN where it did not reach the layer; shape (layers, n).
-    """
-
-    node_layer: Array
-    edge_layer: Array
-    scores: Array
+    node_layer: Array  # the layer that drops each node, beyond the last where none does, (n)
+    edge_layer: Array  # the same of each edge, which goes with the first of its ends, (e)
+    scores: Array  # of each node in each layer, from 0 for the lowest to 1, or NaN, (layers, n)
 
     def lasting(self, most: int) -> LayeredGraph:
         """The graph of at most so many nodes: those that stay longest, of equals the first."""
@@ -60,8 +53,7 @@ def animated(graph: LayeredGraph, words: str) -> str:
     """An SVG whose shapes say when they go, for a page's script and style to show.
 
     A shape that a layer drops carries its number (``data-d``); the disc of each node carries its
-    score in each layer (``data-s``, 0 to 100, commas between). Nothing is drawn twice. ``words``
-    say the same to who does not see it.
+    score in each layer (``data-s``, 0 to 100, commas between).
     """
     return _render("animated.svg", graph, CARD, words=words)
 
@@ -71,11 +63,7 @@ def panels(
 ) -> str:
     """An SVG with a panel for each layer: nodes shaded by their score, what it dropped faded.
 
-    Args:
-        graph: The graph.
-        title: What the graph is called.
-        head: Written above all panels.
-        captions: Written under each: a text, and its lowest and highest score for the legend.
+    Under each stands its caption: a text, and its lowest and highest score for the legend.
     """
     return _render("panels.svg", graph, PANEL, title=title, head=head, captions=captions)
 
@@ -85,15 +73,13 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
     drawn = sketch(len(graph.node_layer), graph.edges, graph.smiles, *size)
     names = drawn.names if graph.ids is None else [f"node {one}" for one in graph.ids]
     scores = [[None if np.isnan(one) else one for one in row] for row in graph.scores.T.tolist()]
-    each = enumerate(zip(names, graph.node_layer.tolist(), scores, strict=True))
+    each = zip(range(len(names)), names, graph.node_layer.tolist(), scores, strict=True)
+    keys = ("number", "name", "layer", "scores")
     return fill_in(
         template,
         drawn,
         drawn.place,
-        [
-            {"number": number, "name": name, "layer": layer, "scores": of_layers}
-            for number, (name, layer, of_layers) in each
-        ],
+        [dict(zip(keys, node, strict=True)) for node in each],
         width=size[0],
         height=size[1],
         shapes=graph.shapes(drawn),
@@ -128,17 +114,11 @@ WHOLE, SIZE = (480, 320), (200, 140)
 
 @dataclass(frozen=True, eq=False)
 class Fragment(DrawnGraph):
-    """A part of a graph.
+    """A part of a graph."""
 
-    Args:
-        names: What each node of the graph is called.
-        nodes: Numbers of the nodes in the part, ascending.
-        centre: Number of the node in the middle.
-    """
-
-    names: Sequence[str]
-    nodes: Array
-    centre: int
+    names: Sequence[str]  # of each node of the graph
+    nodes: Array  # those in the part, ascending
+    centre: int  # the node in the middle
 
     @property
     def as_smiles(self) -> str | None:

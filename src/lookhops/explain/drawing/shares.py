@@ -23,7 +23,7 @@ SIZE, OVERVIEW = (480, 320), (150, 110)
 MOST_NODES, MOST_EDGES = 250, 4000
 #: Characters for which there is room in a line, in the head and in the legend.
 LINE, HEAD, UNIT = 62, 48, 56
-#: Letters smaller than this cannot be read; so many radii long may a node's label be, in letters.
+#: Letters smaller than this cannot be read; a node's label may be so many radii long.
 SMALLEST, ROOM = 6.3, 3.9
 #: Features of whole graphs that have a bar, its height, and how far bars reach to each side.
 MOST_BARS, BAR, REACH = 5, 16, 110
@@ -35,19 +35,12 @@ FAINTEST = 0.03
 
 @dataclass(frozen=True, eq=False)
 class SharedGraph(DrawnGraph):
-    """A graph, and what each part of it has of an answer.
+    """A graph, and what each part of it has of an answer."""
 
-    Args:
-        names: What each node is called, n of them.
-        node: Share of each node, shape (n).
-        edge: Share of each edge, shape (e).
-        features: The share of each feature of the whole graph, by its name.
-    """
-
-    names: Sequence[str]
-    node: Array
-    edge: Array
-    features: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    names: Sequence[str]  # of the nodes
+    node: Array  # share of each node, (n)
+    edge: Array  # share of each edge, (e)
+    features: Mapping[str, float] = field(default_factory=dict, kw_only=True)  # of the whole graph
 
     @property
     def largest(self) -> float:
@@ -62,8 +55,7 @@ class SharedGraph(DrawnGraph):
         return SharedGraph(edges, names, *shares, ids=self.ids_of(nodes))
 
     def what_matters(self, most: int = MOST_NODES) -> Array:
-        """Numbers of at most so many nodes, ascending: those with the largest shares, with
-        their neighbours."""
+        """At most so many nodes, ascending: those with the largest shares and their neighbours."""
         weight = with_edges(np.abs(self.node), self.edges, np.abs(self.edge))
         n, ones = len(weight), np.ones(len(self.edges))
         links = coo_array((ones, (self.edges[:, 0], self.edges[:, 1])), shape=(n, n)).tocsr()
@@ -95,19 +87,17 @@ def draw_shares(
 ) -> str:
     """An SVG with every part coloured by its share: orange towards the answer, blue away from it.
 
-    The stronger the colour, the larger the share; ``limit`` has the full colour. Graphs of more
-    than 250 nodes are drawn in part, what matters with its surroundings, beside the whole in small.
-    The features of the whole graph with the largest shares have bars below. Nodes have their ids or
-    numbers where there is room, and no letters of atoms.
+    Graphs of more than 250 nodes are drawn in part, what matters with its surroundings, beside the
+    whole in small. The features of the whole graph with the largest shares have bars below. Nodes
+    have their ids or numbers where these fit, and no letters of atoms.
 
     Args:
         graph: The graph.
         limit: The share with the full colour: the same for pictures that are shown side by side.
         unit: What shares are counted in, for the legend.
-        head: Written above.
-        lines: Written below.
-        styled: Whether it brings its own colours; a page that shows it may have them.
-        words: The picture in words, where nothing is written in it, for who does not see it.
+        head, lines: Written above, and below.
+        styled: Whether it brings its colours; a page that shows it may have them.
+        words: The picture in words, where nothing is written in it.
     """
     limit = limit if limit > 0 else 1.0
     shown, overview = graph, None

@@ -24,13 +24,8 @@ def layout(num_nodes: int, edges: Array, steps: int = 100) -> Array:
     .. math::
         \min_p \sum_{i<j} d_{ij}^{-2} \bigl(\|p_i - p_j\| - d_{ij}\bigr)^2
 
-    the springs of Kamada and Kawai, solved by majorisation from a start that classical scaling
-    gives: nothing is random. Graphs with more than 400 nodes keep that start.
-
-    Args:
-        num_nodes: How many nodes there are.
-        edges: Pairs of nodes, shape (e, 2).
-        steps: Rounds of majorisation.
+    the springs of Kamada and Kawai, solved by some steps of majorisation from a start that
+    classical scaling gives: nothing is random. Graphs with more than 400 nodes keep that start.
     """
     if num_nodes < 2:
         return np.zeros((num_nodes, 2))
@@ -102,53 +97,32 @@ def fit(place: Array, width: float, height: float) -> Array:
 
 @dataclass(frozen=True)
 class Shape:
-    """A line or an outline.
+    """A line or an outline."""
 
-    Args:
-        kind: ``edge``; of a molecule ``bond`` (a stroke) or ``ink`` (letters).
-        element: Its SVG element: ``line``, ``path`` or ``ellipse``.
-        geometry: The attributes that say where it is: ``x1="0" ...``.
-        nodes: Nodes that it belongs to, in order: one or two.
-    """
-
-    kind: str
-    element: str
-    geometry: str
-    nodes: tuple[int, ...]
+    kind: str  # edge; of a molecule bond (a stroke) or ink (letters)
+    element: str  # of SVG: line, path or ellipse
+    geometry: str  # the attributes that say where it is: x1="0" ...
+    nodes: tuple[int, ...]  # that it belongs to, in order: one or two
 
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """Where the parts of a graph are drawn.
+    """Where the parts of a graph are drawn."""
 
-    Args:
-        place: Of each node, shape (n, 2).
-        radius: Of the disc that shows a node's score.
-        names: What each node is called.
-        shapes: All but the discs.
-        molecule: Whether it is drawn as one: the discs lie behind the shapes then.
-    """
-
-    place: Array
-    radius: float
-    names: Sequence[str]
-    shapes: Sequence[Shape]
-    molecule: bool = False
+    place: Array  # of each node, (n, 2)
+    radius: float  # of the disc of a node
+    names: Sequence[str]  # of the nodes
+    shapes: Sequence[Shape]  # all but the discs
+    molecule: bool = False  # whether it is drawn as one: the discs lie behind the shapes then
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnGraph:
-    """A graph to be drawn.
+    """A graph to be drawn."""
 
-    Args:
-        edges: Each edge once, the smaller node first, shape (e, 2).
-        smiles: The molecule, if it is one.
-        ids: What the source calls each node, where it does.
-    """
-
-    edges: Array
+    edges: Array  # each once, the smaller node first, (e, 2)
     smiles: str | None = field(default=None, kw_only=True)
-    ids: Sequence[str] | None = field(default=None, kw_only=True)
+    ids: Sequence[str] | None = field(default=None, kw_only=True)  # of the nodes, by the source
 
     def edges_among(self, nodes: Array, num_nodes: int) -> tuple[Array, Array]:
         """The edges between some nodes, numbered in their order, and which edges they are."""
@@ -172,37 +146,24 @@ def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
 
 
 class GraphPart:
-    """One graph of a set on the CPU, its nodes numbered from 0.
-
-    Args:
-        graphs: The set.
-        number: Which of its graphs.
-    """
+    """One graph of a set on the CPU, its nodes numbered from 0."""
 
     def __init__(self, graphs: Graphs, number: int) -> None:
-        self.graphs, self.number = graphs, number
+        self.graphs = graphs
         #: Its nodes and its edges in the set.
         self.nodes = slice(*graphs.node_ptr[number : number + 2].tolist())
         self.edges = slice(*graphs.edge_ptr[number : number + 2].tolist())
         self.size = int(self.nodes.stop - self.nodes.start)
+        smiles, ids = graphs.columns.get("smiles"), graphs.node_ids
+        self.smiles = None if smiles is None else str(smiles[number])
+        #: What the source calls its nodes, where it does.
+        self.ids = None if ids is None else ids.cut(self.nodes.start, self.nodes.stop).tolist()
 
     @property
     def ends(self) -> tuple[Array, Array]:
         """Source and target of each of its edges, shapes (e)."""
         source, target = self.graphs.source[self.edges], self.graphs.target[self.edges]
         return source.numpy() - self.nodes.start, target.numpy() - self.nodes.start
-
-    @property
-    def smiles(self) -> str | None:
-        """The molecule, if it is one."""
-        smiles = self.graphs.columns.get("smiles")
-        return None if smiles is None else str(smiles[self.number])
-
-    @property
-    def ids(self) -> list[str] | None:
-        """What the source calls its nodes, where it does."""
-        ids = self.graphs.node_ids
-        return None if ids is None else ids.cut(self.nodes.start, self.nodes.stop).tolist()
 
     @property
     def names(self) -> list[str]:
@@ -217,14 +178,7 @@ class GraphPart:
 
 
 def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height: int) -> Sketch:
-    """Sketch a graph: as a molecule where it is one and RDKit is there, else by a force layout.
-
-    Args:
-        num_nodes: How many nodes there are.
-        edges: Each edge once, the smaller node first, shape (e, 2).
-        smiles: The molecule, if it is one.
-        width, height: Of the picture.
-    """
+    """Sketch a graph: as a molecule where it is one and RDKit is there, else by a force layout."""
     molecule = None if smiles is None else read_molecule(smiles, num_nodes)
     if molecule is not None:
         return _sketch_molecule(molecule, width, height)
