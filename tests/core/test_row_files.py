@@ -1,6 +1,7 @@
 """Tables that grow on disk: readable when they stop, gone on with, put in place at the end."""
 
 import csv
+import errno
 import io
 from contextlib import suppress
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given as drawn
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.row_files import ROW_FILES, write_csv
@@ -117,6 +119,18 @@ def test_what_was_killed_before_it_could_be_closed_begins_anew(tmp_path):
         file.part.write_bytes(b"PAR1 half")
         file.resume(given())
         assert file.rows == 0
+
+
+@pytest.mark.parametrize("call", ["write_table", "close"])
+def test_a_full_disk_leaves_no_parquet_file_that_cannot_be_read(tmp_path, monkeypatch, call):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(parquet.ParquetWriter, call, full)
+    full_disk = pytest.raises(LookHopsError, match=r"x\.parquet")
+    with full_disk, ROW_FILES[".parquet"](tmp_path / "x.parquet", "", [None, None]) as file:
+        file.write(HEAD, columns(ROWS, file.path))
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_folder_in_the_way(tmp_path):

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import networkx as nx
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import lookhops
 from lookhops import Graphs, LookHopsError
@@ -230,8 +232,24 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path):
     assert "bomb.csv.gz: would have over 33,554,432 bytes" in message(tmp_path / "bomb.csv.gz")
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(EDGES.encode())[:-9])
     assert "b.csv.gz: not a whole gzip file" in message(tmp_path / "b.csv.gz")
+    numbers, texts = pa.array([1.0, 2.0]), pa.array([b"CCO", b"\xff\xfe"])
+    parquet.write_table(
+        pa.table([texts, numbers, numbers], ["smiles", "y", "y"]), tmp_path / "d.parquet"
+    )
+    assert "d.parquet: two columns are called 'y'" in message(tmp_path / "d.parquet")
+    texts = pa.Array.from_buffers(pa.string(), 2, texts.buffers())  # which are not UTF-8
+    parquet.write_table(pa.table([texts, numbers], ["smiles", "y"]), tmp_path / "e.parquet")
+    assert "e.parquet: not a Parquet file" in message(tmp_path / "e.parquet")
     (tmp_path / "c.parquet").write_bytes(b"graph,source\n")
     assert "c.parquet: not a Parquet file" in message(tmp_path / "c.parquet")
+
+
+def test_a_list_beside_an_edge_that_is_repeated(tmp_path: Path):
+    path = tmp_path / "edges.parquet"
+    edges = {"graph": [1, 1], "source": [1, 1], "target": [2, 2], "parts": [[1], [1]]}
+    pd.DataFrame(edges).to_parquet(path)
+    with pytest.warns(UserWarning, match="1 row of 2"):
+        assert len(lookhops.load(path)) == 1
 
 
 def test_two_tables_of_one_kind(folder: Path):

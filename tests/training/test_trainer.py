@@ -216,9 +216,10 @@ def test_splits_must_be_as_many_as_seeds(tasks):
         train(tasks, SMALL, quick(seeds=(1, 2, 3)), splits=[split(tasks, 0)] * 2, device="cpu")
 
 
-def test_a_device_that_is_not_there():
-    with pytest.raises(LookHopsError, match="'nonsense'"):
-        choose_device("nonsense")
+@pytest.mark.parametrize("name", ["nonsense", "meta"])
+def test_a_device_that_is_not_there(name):
+    with pytest.raises(LookHopsError, match=name):
+        choose_device(name)
 
 
 def test_not_a_number_stops_with_the_last_good_weights(tasks, monkeypatch):

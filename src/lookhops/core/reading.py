@@ -73,7 +73,7 @@ class Reading:
     duplicates: str = option("keep", words=("keep", "merge"))
     salts: str = option("keep", words=("keep", "largest"), of=(MOLECULES,))
     descriptors: str = option("fast", words=("fast", "all", "none"), of=(MOLECULES, SOLUBILITY))
-    max_atoms: int = option(1000, least=1, of=(MOLECULES,))
+    max_atoms: int = option(1000, least=1, most=1_000_000, of=(MOLECULES,))
     task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
     task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
 

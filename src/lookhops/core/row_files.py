@@ -53,11 +53,13 @@ class RowFile(ABC):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         with explained(self.path):
-            self.close()
+            try:
+                self.close()
+            finally:
+                if error is not None and not self.rows:
+                    self.part.unlink(missing_ok=True)
             if error is None:
                 put_in_place(self.part, self.path)
-            elif not self.rows:
-                self.part.unlink(missing_ok=True)
 
     @abstractmethod
     def resume(self, given: Iterator[Sequence[Any]]) -> None:
@@ -210,11 +212,16 @@ class ParquetFile(RowFile):
         if self.writer is None:
             with explained(self.path):
                 self.writer = self.parquet.ParquetWriter(self.part, table.schema)
-        self.writer.write_table(table)
+        with explained(self.path):
+            self.writer.write_table(table)
 
     def close(self) -> None:
         if self.writer is not None:
-            self.writer.close()
+            try:
+                self.writer.close()
+            except OSError:  # without its end nothing of it can be read
+                self.part.unlink(missing_ok=True)
+                raise
 
 
 def _arrow(column: Sequence[Any], kind: Any) -> Any:

@@ -88,7 +88,7 @@ def _warn_of_repeated(table: Table, pairs: np.ndarray) -> None:
     Rows of one edge that differ elsewhere, as several transfers between two accounts, are usual.
     """
     several = np.flatnonzero(pd.Series(pairs).duplicated(keep=False))
-    again = several[table.frame.iloc[several].duplicated().to_numpy()]
+    again = several[table.frame.iloc[several].astype(str).duplicated().to_numpy()]
     if len(again):
         repeat = "repeats an earlier one" if len(again) == 1 else "repeat earlier ones"
         warnings.warn(

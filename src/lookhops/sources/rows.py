@@ -14,6 +14,7 @@ import warnings
 import zlib
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -306,6 +307,8 @@ class ParquetTable(Rows):
         self._done = 0
         schema = self.file.schema_arrow
         super().__init__(path, map(str, schema.names), map(_plain_type, schema.types))
+        if twice := [name for name, times in Counter(self.head).items() if times > 1]:
+            raise LookHopsError(f"{path}: two columns are called {twice[0]!r}.")
 
     @property
     def share(self) -> float:
@@ -341,7 +344,7 @@ def explained_parquet(path: object) -> Iterator[None]:
         ) from error
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise LookHopsError(f"{path}: not a Parquet file that can be read ({error}).") from error
 
 

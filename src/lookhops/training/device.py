@@ -23,8 +23,8 @@ def choose_device(device: str | torch.device) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
+        torch.empty(1, device=chosen).tolist()  # those of the device meta have no numbers
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise LookHopsError(f"There is no device {str(device)!r} here.") from error
     return chosen
 
