@@ -176,11 +176,9 @@ def _commonest(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, str
     """Of each target of classes, the one that is commonest in the training parts of these runs."""
     target = task.targets(graphs).cpu()
     trained = torch.cat([target[run.split.train] for run in runs])
-    return {
-        commonest_key(head): label
-        for head in task.heads
-        if (label := head.task.commonest_label(head.target(trained))) is not None
-    }
+    heads = {commonest_key(head): head for head in task.heads}
+    counts = {key: one.task.count_labels(one.target(trained)) for key, one in heads.items()}
+    return {key: max(each, key=each.__getitem__) for key, each in counts.items() if each}
 
 
 def _as_read(reading: Reading, graphs: Graphs) -> Reading:

@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.reading import called
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, Target
 from lookhops.models.answers import Predictions
 from lookhops.models.config import commonest_key
 from lookhops.models.folder import Checkpoint
@@ -161,7 +161,7 @@ def _truth(head: Head, graphs: Graphs) -> Array | None:
     name = graphs.targets[0].name if is_only else head.title
     if called(name, [target.name for target in graphs.targets]) is None:
         return None
-    return target_in(head.task.target(name), graphs)[1]
+    return target_in(Target(name, head.task.class_names, head.task.words), graphs)[1]
 
 
 def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:

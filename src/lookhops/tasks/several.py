@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
@@ -167,25 +167,19 @@ class SeveralTargets(Task):
 
     # ---------------------------------------------------------------- answers
 
-    def _by_head(self, of: Callable[..., Tensor], *outputs: Tensor) -> Tensor:
-        """What each head makes of its channels, in their places."""
-        each = ((head, [one[..., head.channels] for one in outputs]) for head in self.heads)
-        return torch.cat([of(head, *channels) for head, channels in each], -1)
-
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
-        def of_head(head: Head, output: Tensor) -> Tensor:
+        each = []
+        for head in self.heads:
             taken = None if fitted is None or head.fitted is None else fitted[..., head.fitted]
-            return head.task.in_units(output, taken).double()
-
-        return self._by_head(of_head, output)
+            each.append(head.task.in_units(head.of(output), taken).double())
+        return torch.cat(each, -1)
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
-        return self._by_head(lambda head, *each: head.task.average(each), *outputs)
+        return torch.cat([one.task.average([*map(one.of, outputs)]) for one in self.heads], -1)
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
-        return self._by_head(
-            lambda head, each: head.task.answers(each, head.values(calibration)), output
-        )
+        found = [one.task.answers(one.of(output), one.values(calibration)) for one in self.heads]
+        return torch.cat(found, -1)
 
     def calibrate(
         self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
@@ -193,11 +187,9 @@ class SeveralTargets(Task):
         """What each head's validation part says, under its name."""
         found: dict[str, float] = {}
         for head in self.heads:
-            apart = None if unseen is None else unseen[..., head.channels]
-            values = head.task.calibrate(
-                output[..., head.channels], head.target(target), apart, head.deviation(deviation)
-            )
-            found |= {head.key(name): value for name, value in values.items()}
+            apart = None if unseen is None else head.of(unseen)
+            y, expected = head.target(target), head.deviation(deviation)
+            found |= head.named(head.task.calibrate(head.of(output), y, apart, expected))
         return found
 
     # ---------------------------------------------------------------- metrics
@@ -212,43 +204,37 @@ class SeveralTargets(Task):
             y, calibration = head.target(target), None if by is None else head.values(by)
             values: MetricValues = dict.fromkeys(metric.name for metric in head.task.metrics)
             if bool(head.task.known(y).any()):
-                channels, expected = output[..., head.channels], head.deviation(deviation)
-                values = head.task.evaluate(channels, y, calibration, expected)
+                expected = head.deviation(deviation)
+                values = head.task.evaluate(head.of(output), y, calibration, expected)
             if (score := values[head.task.ranked_by.name]) is not None:
                 scores.append(score)
-            found |= {head.key(name): value for name, value in values.items()}
+            found |= head.named(values)
         return {MEAN_SCORE.name: float(np.mean(scores)) if scores else None, **found}
 
     def naive(self, train_target: Tensor, target: Tensor) -> MetricValues:
-        return {
-            head.key(name): value
-            for head, y in self._labelled(target)
-            for name, value in head.task.naive(head.target(train_target), y).items()
-        }
+        found: MetricValues = {}
+        for head, y in self._labelled(target):
+            found |= head.named(head.task.naive(head.target(train_target), y))
+        return found
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
-        return {
-            head.key(name): draws
-            for head, y in self._labelled(target)
-            for name, draws in head.task.resampled(output[..., head.channels], y).items()
-        }
+        found: dict[str, Array] = {}
+        for head, y in self._labelled(target):
+            found |= head.named(head.task.resampled(head.of(output), y))
+        return found
 
     def _labelled(self, target: Tensor) -> Iterator[tuple[Head, Tensor]]:
         """Each head that any of these graphs has a target of, with its target."""
-        for head in self.heads:
-            y = head.target(target)
-            if bool(head.task.known(y).any()):
-                yield head, y
+        each = ((head, head.target(target)) for head in self.heads)
+        return ((head, y) for head, y in each if bool(head.task.known(y).any()))
 
     def overview(
         self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
     ) -> dict[str, Any]:
         found = {}
         for head in self.heads:
-            channels = [output[..., head.channels] for output in outputs]
-            y = [head.target(target) for target in targets]
-            each = [head.values(one) for one in calibrations]
-            found[head.name] = head.task.overview(channels, y, each)
+            y, by = [*map(head.target, targets)], [*map(head.values, calibrations)]
+            found[head.name] = head.task.overview([*map(head.of, outputs)], y, by)
         return {"targets": found}
 
     # ---------------------------------------------------------------- tables

@@ -28,6 +28,7 @@ MaybeCalibration = Calibration | None
 MetricValues = dict[str, float | None]
 Tensors = Sequence[Tensor]
 Value = TypeVar("Value")
+T = TypeVar("T", Tensor, Array)
 
 
 class Task(ABC):
@@ -151,9 +152,7 @@ class Task(ABC):
         """How far the truth of validation graphs is from their answers, for each target."""
         answers = self.answers(output, calibration)
         return [
-            head.task.distances(
-                answers[:, head.channels], head.target(target), head.deviation(deviation)
-            )
+            head.task.distances(head.of(answers), head.target(target), head.deviation(deviation))
             for head in self.heads
         ]
 
@@ -174,11 +173,11 @@ class Task(ABC):
         """
         found = []
         for head, of_target in zip(self.heads, zip(*scores, strict=True), strict=True):
-            each = [head.deviation(one) for one in deviations]
-            given = [as_array(one)[:, 0] for one in each if one is not None]
-            expected = np.stack(given) if len(given) == len(each) else None
-            answer = answers[..., head.channels]
-            found.append(head.task.regions(answer, of_target, coverage, expected))
+            each = [
+                as_array(one)[:, 0] for one in map(head.deviation, deviations) if one is not None
+            ]
+            expected = np.stack(each) if len(each) == len(deviations) else None
+            found.append(head.task.regions(head.of(answers), of_target, coverage, expected))
         return found
 
     def deviation(self, outputs: Sequence[Tensor], variance: Maybe = None) -> Maybe:
@@ -194,8 +193,7 @@ class Task(ABC):
             return None
         found = [
             head.task.expected_error(
-                [one[..., head.channels] for one in outputs],
-                None if variance is None else variance[..., head.channels],
+                [*map(head.of, outputs)], None if variance is None else head.of(variance)
             )
             for head in self.heads
         ]
@@ -285,10 +283,6 @@ class TargetTask(Task):
     ) -> TargetTask:
         """The question about a target; the options are those of :func:`lookhops.tasks.task_of`."""
 
-    def target(self, name: str) -> Target:
-        """How the truth is read from other graphs, where its column has this name."""
-        return Target(name, self.class_names, self.words)
-
     @abstractmethod
     def label(self, target: Any) -> str:
         """One graph's target as a table shows it; empty where it is blank."""
@@ -355,17 +349,12 @@ class TargetTask(Task):
 
         Args:
             fitted: What was fitted for each seed that answers.
-            commonest: What :meth:`commonest_label` said of all training parts.
+            commonest: The label that most graphs of all training parts have; none of numbers.
         """
 
     def count_labels(self, target: Tensor) -> dict[str, int]:
         """How many graphs have each label; nothing of numbers."""
         return {}
-
-    def commonest_label(self, target: Tensor) -> str | None:
-        """The label that most of these graphs have; none of numbers."""
-        counts = self.count_labels(target)
-        return max(counts, key=counts.__getitem__, default=None)
 
     @abstractmethod
     def agreement(self, answers: Any, labels: Mapping[int, str]) -> tuple[float, int]:
@@ -435,6 +424,10 @@ class Head(NamedTuple):
         """The name of the target, or of what is asked for."""
         return self.name or self.task.name
 
+    def of(self, outputs: T) -> T:
+        """Its own channels of outputs or answers."""
+        return outputs[..., self.channels]
+
     def target(self, target: Tensor) -> Tensor:
         """Its own target of those that :meth:`Task.targets` gave."""
         return target if self.column < 0 else target[..., self.column]
@@ -448,6 +441,10 @@ class Head(NamedTuple):
         """What metrics or a calibration hold under its name."""
         prefix = self.key("")
         return {k[len(prefix) :]: v for k, v in named.items() if k.startswith(prefix)}
+
+    def named(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        """Metrics or a calibration of it as they are called among those of all targets."""
+        return {self.key(name): value for name, value in values.items()}
 
     def key(self, name: str) -> str:
         """What a metric of it is called among those of all targets."""
