@@ -43,22 +43,15 @@ History = Mapping[tuple[int, int], pd.DataFrame]
 
 @dataclass(frozen=True, eq=False)
 class ModelFolder:
-    """A model's folder.
-
-    Args:
-        path: Where it is.
-        config: The content of ``config.json``.
-        history: The epochs of each seed and member.
-        predictions: What the seeds answered to their test graphs: ``predictions.csv``, the truth of
-            classes as their numbers, NaN where it is blank; none where there is no such file.
-        information: The hop information that was measured for it, if it was.
-    """
+    """A model's folder."""
 
     path: Path
-    config: Mapping[str, Any]
+    config: Mapping[str, Any]  #: the content of ``config.json``
     history: History
+    #: What the seeds answered to their test graphs, the truth of classes as their numbers, NaN
+    #: where it is blank; none without ``predictions.csv``.
     predictions: pd.DataFrame | None
-    information: Mapping[str, Any] | None = None
+    information: Mapping[str, Any] | None = None  #: of hops, where it was measured
 
     @cached_property
     def learner(self) -> Learner:

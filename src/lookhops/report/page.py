@@ -42,23 +42,16 @@ class Folded:
 
 @dataclass(frozen=True)
 class Card:
-    """One graph of the gallery: its true and its predicted class, with the latter's probability.
-
-    Args:
-        group: ``certain``, ``unsure`` or ``wrong``.
-        picture: An SVG whose shapes say at which layer they are dropped.
-        steps: What to say at each position of the slider.
-        like: The most similar training graphs, where they are known.
-    """
+    """One graph of the gallery."""
 
     name: str
-    true: str
+    true: str  #: its class
     predicted: str
-    probability: float
-    group: str
-    picture: str
-    steps: Sequence[str]
-    like: str = ""
+    probability: float  #: of the predicted class
+    group: str  #: ``certain``, ``unsure`` or ``wrong``
+    picture: str  #: an SVG whose shapes say at which layer they are dropped
+    steps: Sequence[str]  #: what to say at each position of the slider
+    like: str = ""  #: the most similar training graphs, where they are known
 
 
 @dataclass(frozen=True)
@@ -133,21 +126,13 @@ class Tile:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page.
+    """A part of the page."""
 
-    Args:
-        name: For links.
-        title: The heading.
-        lead: What one sees here.
-        blocks: What is shown.
-        tiles: Its key figures, which stand at the top of the page.
-    """
-
-    name: str
+    name: str  #: for links
     title: str
-    lead: str
+    lead: str  #: what one sees here
     blocks: Sequence[Block]
-    tiles: Sequence[Tile] = ()
+    tiles: Sequence[Tile] = ()  #: key figures, which stand at the top of the page
 
 
 @dataclass(frozen=True)

@@ -38,21 +38,13 @@ def rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """What all networks of a model answer about one target of some graphs.
+    """What all networks of a model answer about one target of some graphs."""
 
-    Args:
-        name: Of the target; nothing where it is the only one.
-        mean: The mean over the seeds of their answers, shape (g, channels).
-        alone: The answers of each network, shape (networks, g, channels).
-        calibrations: Those of the seed of each network.
-        regions: What :meth:`TargetTask.regions` gave, if anything.
-    """
-
-    name: str
-    mean: Array
-    alone: Array
-    calibrations: Sequence[Mapping[str, float]]
-    regions: Array | None
+    name: str  #: of the target; nothing where it is the only one
+    mean: Array  #: the mean over the seeds of their answers, shape (g, channels)
+    alone: Array  #: the answers of each network, shape (networks, g, channels)
+    calibrations: Sequence[Mapping[str, float]]  #: those of the seed of each network
+    regions: Array | None  #: what :meth:`TargetTask.regions` gave, if anything
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +160,7 @@ class ClassAnswers(Answers):
 
         Args:
             truth: Numbers of classes, all known, shape (g).
-            ids: What the graphs are called.
-            nodes: Their numbers of nodes, where known, shape (g).
+            ids, nodes: What the graphs are called, and their sizes where known.
             n: Sample sizes, for the captions.
         """
         y, names = truth.astype(np.int64), self.class_names
@@ -245,25 +236,16 @@ TargetAnswers = ClassAnswers | NumberAnswers
 
 @dataclass(frozen=True, eq=False)
 class TestAnswers:
-    """What the seeds answered to those of their test graphs whose target is known.
-
-    Args:
-        seed: Seed of each answer, shape (n).
-        graph: Number of the graph, shape (n).
-        ids: What the graph is called.
-        truth: Numbers of classes or measured numbers, shape (n).
-        values: Calibrated answers, shape (n, channels).
-        nodes: Nodes of the graph, where known, shape (n).
-    """
+    """What the seeds answered to those of their test graphs whose target is known: n rows."""
 
     __test__ = False  # not a test of pytest's
 
-    seed: Array
-    graph: Array
-    ids: Sequence[str]
-    truth: Array
-    values: Array
-    nodes: Array | None
+    seed: Array  #: of each answer
+    graph: Array  #: its number
+    ids: Sequence[str]  #: what it is called
+    truth: Array  #: numbers of classes, or measured numbers
+    values: Array  #: calibrated answers, shape (n, channels)
+    nodes: Array | None  #: of the graph, where known
 
     def __len__(self) -> int:
         return len(self.seed)
@@ -277,21 +259,13 @@ class TestAnswers:
 
 @dataclass(frozen=True, eq=False)
 class Tested:
-    """How one target was answered in the tests of a model.
+    """How one target was answered in the tests of a model."""
 
-    Args:
-        n: Sample sizes, for captions.
-        summary: Mean and spread over the seeds of each metric, by its name.
-        seeds: Metrics and calibration of each seed.
-        overview: What :meth:`Task.overview` says.
-        answers: The answers, where they were kept.
-    """
-
-    n: str
-    summary: Mapping[str, Any]
-    seeds: Mapping[int, Mapping[str, Any]]
-    overview: Mapping[str, Any]
-    answers: TestAnswers | None
+    n: str  #: sample sizes, for captions
+    summary: Mapping[str, Any]  #: mean and spread over the seeds of each metric, by its name
+    seeds: Mapping[int, Mapping[str, Any]]  #: metrics and calibration of each seed
+    overview: Mapping[str, Any]  #: what :meth:`Task.overview` says
+    answers: TestAnswers | None  #: where they were kept
 
     def score(self, metric: Metric) -> str:
         """The mean of a metric over the seeds, as it is written."""

@@ -1,4 +1,8 @@
-"""Charts of answers beside the truth: of classes, and of numbers."""
+"""Charts of answers beside the truth: of classes, and of numbers.
+
+Here ``y`` are the true classes, shape (n), ``p`` probabilities, shape (n, classes), ``names`` those
+of the classes, and ``n`` says sample sizes, for the captions.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +48,7 @@ def confusion_chart(
 ) -> Chart:
     """True class by predicted class, shaded by the share of the true class.
 
-    Args:
-        counts: How many graphs, shape (classes, classes).
-        names: Of the classes.
-        caption: The text below.
-        in_sets: How many graphs of each class have it in their conformal set.
+    ``in_sets`` says how many graphs of each class have it in their conformal set.
     """
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     texts = np.array([[f"{n:,}" for n in row] for row in counts.tolist()], dtype=object)
@@ -87,14 +87,7 @@ def confusion_chart(
 
 
 def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Chart]:
-    """ROC and precision-recall curves, one class against the rest; none where none is defined.
-
-    Args:
-        y: True classes, shape (n).
-        p: Probabilities, shape (n, classes).
-        names: Of the classes.
-        n: Sample sizes, for the captions.
-    """
+    """ROC and precision-recall curves, one class against the rest; none where none is defined."""
     from sklearn.metrics import precision_recall_curve, roc_curve
 
     shown = list(_ranked_classes(y, len(names)))
@@ -153,12 +146,8 @@ def calibration_curve(
 ) -> Chart:
     """How often the model was right, against how sure it was, without and with temperature.
 
-    Args:
-        y: True classes, shape (n).
-        p: Calibrated probabilities, shape (n, classes).
-        temperature: By which they were calibrated, shape (n).
-        errors: Expected calibration error before and with temperature.
-        n: Sample sizes, for the caption.
+    ``p`` are calibrated by the ``temperature``, shape (n); ``errors`` are the expected calibration
+    error before and with it.
     """
     # Calibrated probabilities are softmax(log p / T): raised to T they are the model's own again.
     uncalibrated = np.maximum(p, 1e-300) ** temperature[:, None]
@@ -209,16 +198,7 @@ def calibration_curve(
 def number_charts(
     measured: Array, predicted: Array, ids: Sequence[str], nodes: Array | None, name: str, n: str
 ) -> list[Chart]:
-    """All charts of a number.
-
-    Args:
-        measured: Numbers that were measured, shape (n).
-        predicted: Those that were answered, shape (n).
-        ids: What the graphs are called.
-        nodes: Their numbers of nodes, where known, shape (n).
-        name: What was measured.
-        n: Sample sizes, for the captions.
-    """
+    """All charts of a number, called ``name``: ``ids`` and ``nodes`` are those of the graphs."""
     drawn = [_agreement(measured, predicted, ids, name, n), _residuals(predicted - measured, n)]
     if nodes is not None and len(np.unique(nodes)) > 1:
         drawn.append(_error_by_size(np.abs(predicted - measured), nodes, n))

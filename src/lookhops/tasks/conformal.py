@@ -50,10 +50,7 @@ def conformal_quantile(scores: Array, coverage: float = COVERAGE) -> float:
 def class_quantiles(scores: Array, classes: int, coverage: float = COVERAGE) -> list[float]:
     """How far one model's :func:`class_sets` reach for each class, and for all together, to 1.
 
-    Args:
-        scores: The :func:`class_scores` of its validation part.
-        classes: How many there are.
-        coverage: The probability.
+    ``scores`` are the :func:`class_scores` of its validation part.
     """
     together = min(conformal_quantile(scores[:, 0], coverage), 1.0)
     found = []
@@ -65,11 +62,9 @@ def class_quantiles(scores: Array, classes: int, coverage: float = COVERAGE) -> 
 
 
 def class_scores(p: Array, y: Array) -> Array:
-    """One less the probability of the true class, and that class, of rows that have one (from 0).
+    """One less the probability of the true class, and that class, of rows that have one.
 
-    Args:
-        p: Probabilities, shape (g, classes).
-        y: Numbers of classes, NaN where blank, shape (g).
+    ``p`` are probabilities, shape (g, classes), ``y`` numbers of classes, NaN where blank.
     """
     known = np.flatnonzero(y >= 0)
     classes = y[known].astype(np.int64)
@@ -172,10 +167,9 @@ def number_intervals(
 
 
 def normalised(scores: Array) -> tuple[Array, float]:
-    """Residuals over their scales, shape (n), and the weight of deviations in a scale.
+    """Residuals of :func:`number_scores` over their scales, and the weight of deviations in these.
 
-    Args:
-        scores: What :func:`number_scores` gave. Without deviations the scale is 1.
+    Without deviations the scale is 1.
     """
     if scores.ndim == 1:
         return scores, 0.0

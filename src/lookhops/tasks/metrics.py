@@ -32,27 +32,16 @@ CHOSEN_FOR = ("f1", "youden")
 
 @dataclass(frozen=True)
 class Metric:
-    """One number about a model's answers.
+    """One number about a model's answers."""
 
-    Args:
-        name: Its key in configs, stores and exports.
-        title: What tables call it.
-        higher_is_better: Whether more of it is better.
-        share: Whether it is a share, from 0 to 1, shown in per cent.
-        shown: Whether tables of results have a row for it.
-        about_calibration: Whether it is about how sure the answers are, not how right.
-        over_classes: Whether every class counts in it alike, however few graphs it has.
-        of_class: The class whose graphs it is about, where it is about one class.
-    """
-
-    name: str
-    title: str
+    name: str  #: its key in configs, stores and exports
+    title: str  #: what tables call it
     higher_is_better: bool = True
-    share: bool = True
-    shown: bool = True
-    about_calibration: bool = False
-    over_classes: bool = False
-    of_class: str = ""
+    share: bool = True  #: whether it is from 0 to 1 and shown in per cent
+    shown: bool = True  #: whether tables of results have a row for it
+    about_calibration: bool = False  #: whether it is about how sure the answers are, not how right
+    over_classes: bool = False  #: whether every class counts alike, however few graphs it has
+    of_class: str = ""  #: the class whose graphs it is about, where it is about one class
 
     @property
     def scale(self) -> float:

@@ -403,21 +403,13 @@ class TargetTask(Task):
 
 
 class Head(NamedTuple):
-    """One target of a task, and where its numbers stand.
+    """One target of a task, and where its numbers stand."""
 
-    Args:
-        name: Of the target; nothing where it is the only one.
-        task: What is asked of it.
-        column: Its place among the targets; -1 where it is the only one.
-        channels: Its channels of the output and of the answers.
-        fitted: Its places in what was fitted; none where it takes nothing.
-    """
-
-    name: str
+    name: str  #: nothing where it is the only one
     task: TargetTask
-    column: int = -1
-    channels: slice = slice(None)
-    fitted: slice | None = None
+    column: int = -1  #: among the targets; -1 where it is the only one
+    channels: slice = slice(None)  #: of the output and of the answers
+    fitted: slice | None = None  #: of what was fitted; none where it takes nothing
 
     @property
     def title(self) -> str:

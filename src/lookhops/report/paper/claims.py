@@ -32,20 +32,15 @@ class Contrast:
 class Claim:
     """Something that the paper says, and the comparisons that decide it.
 
-    Args:
-        title: In a few words.
-        paper: What the paper says.
-        kind: ``beats``: each difference must be above 0. ``matches``: none may be below -1 point.
-            ``does-not-beat``: none may reach 1 point.
-        contrasts: What is compared.
-        remark: What the reader must know besides.
+    Of ``beats`` each difference must be above 0, of ``matches`` none may be below -1 point, of
+    ``does-not-beat`` none may reach 1 point.
     """
 
     title: str
-    paper: str
+    paper: str  #: what it says
     kind: str
     contrasts: tuple[Contrast, ...]
-    remark: str = ""
+    remark: str = ""  #: what the reader must know besides
 
 
 def _read_claims() -> Iterator[Claim]:
@@ -64,33 +59,23 @@ CLAIMS = tuple(_read_claims())
 
 @dataclass(frozen=True)
 class Answer:
-    """A contrast's numbers, in percentage points.
-
-    Args:
-        overall: The mean over the data sets, or none where no data set has all rows.
-        adjusted_p: Of the overall difference, Holm-adjusted over the claim's comparisons.
-        holds: Whether the claim holds here: yes, no, or none for not decidable.
-    """
+    """A contrast's numbers, in percentage points."""
 
     contrast: Contrast
     by_dataset: Mapping[str, Estimate]
-    overall: Estimate | None
-    adjusted_p: float
-    holds: bool | None
+    overall: Estimate | None  #: the mean over the data sets; none where none has all rows
+    adjusted_p: float  #: of the overall difference, by Holm over the claim's comparisons
+    holds: bool | None  #: whether the claim holds here; none where that is not decidable
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the runs say about a claim.
-
-    ``word`` is reproduced, not reproduced, or why neither can be said; ``datasets`` counts those on
-    which all its comparisons were run.
-    """
+    """What the runs say about a claim."""
 
     claim: Claim
     answers: Sequence[Answer]
-    word: str
-    datasets: int
+    word: str  #: reproduced, not reproduced, or why neither can be said
+    datasets: int  #: on which all its comparisons were run
 
     @property
     def said(self) -> str:
