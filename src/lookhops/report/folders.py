@@ -55,17 +55,14 @@ class ModelFolder:
 
     @cached_property
     def learner(self) -> Learner:
-        """What was fitted."""
         return learner_in(self.config)
 
     @cached_property
     def task(self) -> Task:
-        """What was asked."""
         return task_in(self.config)
 
     @cached_property
     def tuning(self) -> Tuning | None:
-        """The tuning that the model came from, if it did."""
         return read_tuning(self.path)
 
     @property
@@ -75,12 +72,10 @@ class ModelFolder:
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds, in the order of training."""
         return [int(seed) for seed in self.config["epochs"]]
 
     @property
     def best_epoch(self) -> dict[int, int]:
-        """Of each seed, the epoch whose weights were kept."""
         return {int(seed): int(epoch) for seed, epoch in self.config["best_epoch"].items()}
 
     def score(self, metric: Metric) -> str | None:
@@ -167,7 +162,6 @@ def _history(folder: Path, config: Mapping[str, Any]) -> History:
 
 
 def _predictions(folder: Path, config: Mapping[str, Any]) -> pd.DataFrame | None:
-    """The test graphs' answers; none where there is no such file."""
     task = task_in(config)
     truth, given = columns_of(task)
     columns: dict[str, Any] = dict.fromkeys(("seed", "graph", "nodes"), int)

@@ -63,12 +63,10 @@ class Gallery:
 
     @property
     def layers(self) -> int:
-        """How many pooling layers there are."""
         return len(self.cards[0].steps) - 1
 
     @property
     def classes(self) -> list[str]:
-        """The true classes that occur, in order of appearance."""
         return list(dict.fromkeys(card.true for card in self.cards))
 
 

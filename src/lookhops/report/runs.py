@@ -77,7 +77,6 @@ def runs_report(results: Results, again: Lines = (), paper: bool = False) -> Rep
 
 
 def _summary(groups: Sequence[Comparison], counts: Mapping[str, int]) -> str:
-    """The runs in one plain sentence."""
     datasets, models, runs = (counted(count, what) for what, count in counts.items())
     text = f"{models} on {datasets}, {runs}"
     if len(groups) == 1:

@@ -238,7 +238,6 @@ def _agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str,
 
 
 def _residuals(residual: Array, n: str) -> Chart:
-    """How the errors are distributed."""
     counts, edges = np.histogram(residual, BARS)
     blue = {"color": "var(--blue)"}
     middles, hover = (edges[1:] + edges[:-1]) / 2, "about %{x:.3g}: %{y:,} graphs"

@@ -206,7 +206,6 @@ def bootstrap_means(values: Mapping[str, Array], resamples: int = RESAMPLES) -> 
 
 
 def _resamples(count: int, resamples: int) -> Iterator[Array]:
-    """Rows drawn with replacement, as many as there are."""
     generator = np.random.default_rng(0)
     return (generator.integers(count, size=count) for _ in range(resamples))
 

@@ -78,7 +78,7 @@ def _page(
         names=tables,
         drawn=drawn,
         captions=CAPTIONS,
-        commands=commands,
+        commands=_commands,
         verdicts=[judge(claim, results) for claim in CLAIMS] if all_rows else [],
         answered=partial(_answers, datasets_in_order(results)),
         recommended=", ".join(f"{key} = {v}" for key, v in chosen.items() if v is not None),
@@ -103,8 +103,7 @@ def _reached(results: Results) -> str:
     return text + (f"; not on {', '.join(below)}" if below else "")
 
 
-def commands(results: Results, table: str) -> list[str]:
-    """The commands that run each cell of a table again."""
+def _commands(results: Results, table: str) -> list[str]:
     names = datasets_in_order(results)
     if table in ("data", "gain"):
         quick = " --quick" if results.quick else ""
@@ -132,7 +131,6 @@ def _protocol_options(protocol: Protocol, seeds: Sequence[int], quick: bool) -> 
 
 
 def _answers(datasets: Sequence[str], verdict: Verdict) -> Table | None:
-    """The differences that answer a claim, where there are any."""
     rows = []
     for answer in verdict.answers:
         if answer.overall:

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lookhops.core.charts import (
-    ZERO,
-    axis,
-    figure,
-    interval,
-    label,
-    marks,
-    rows_axis,
-    series,
-)
+from lookhops.core.charts import ZERO, axis, figure, interval, label, marks, rows_axis, series
 from lookhops.core.paired import ALPHA
 from lookhops.core.pictures import picture
 from lookhops.core.tables import Table

@@ -54,14 +54,13 @@ def data_section(name: str, about: Mapping[str, Any]) -> Section:
             else f": the largest, {classes[most]}, has {largest} of them, the smallest, "
             f"{classes[least]}, {smallest}"
         )
-        blocks.append(class_balance(about))
+        blocks.append(_class_balance(about))
     found = in_words(about["molecules"]) if "molecules" in about else ""
     lead += f". Among the molecules: {found}." if found else "."
-    return Section("data", "The data", lead, [*blocks, sizes(about)])
+    return Section("data", "The data", lead, [*blocks, _sizes(about)])
 
 
-def class_balance(about: Mapping[str, Any]) -> Chart:
-    """How many graphs each class has."""
+def _class_balance(about: Mapping[str, Any]) -> Chart:
     names, counts = list(about["class_names"]), list(about["class_counts"])
     total = max(sum(counts), 1)
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]
@@ -93,8 +92,7 @@ def class_balance(about: Mapping[str, Any]) -> Chart:
     )
 
 
-def sizes(about: Mapping[str, Any]) -> Chart:
-    """How large the graphs are, by class."""
+def _sizes(about: Mapping[str, Any]) -> Chart:
     edges, counts = about["sizes"]["edges"], about["sizes"]["counts"]
     names = list(about["class_names"]) or ["graphs"]
     if len(counts) > MOST_SERIES:

@@ -22,16 +22,7 @@ from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.nn.others import is_other
 from lookhops.report.folders import ModelFolder
-from lookhops.report.page import (
-    Block,
-    Card,
-    Gallery,
-    Note,
-    Picture,
-    Pictures,
-    Section,
-    Subheading,
-)
+from lookhops.report.page import Block, Card, Gallery, Note, Picture, Pictures, Section, Subheading
 from lookhops.tasks.answers import TestAnswers
 
 #: Graphs whose shares are shown: of each kind of answer a few.

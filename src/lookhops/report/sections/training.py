@@ -273,7 +273,6 @@ def _history(search: SearchRecord, found: Tuning, number: int) -> Iterator[Figur
 
 
 def _importance_chart(found: Tuning) -> Iterator[Chart]:
-    """Each option's share of the differences; none where they are not known."""
     if not found.importance:
         return
     names, shares = list(found.importance), list(found.importance.values())
