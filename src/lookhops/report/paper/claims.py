@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -20,15 +20,6 @@ MARGIN = 1.0
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """The mean of some rows minus the mean of others."""
-
-    label: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Claim:
     """Something that the paper says, and the comparisons that decide it.
 
@@ -39,29 +30,23 @@ class Claim:
     title: str
     paper: str  #: what it says
     kind: str
-    contrasts: tuple[Contrast, ...]
+    contrasts: Mapping[str, Sequence[Sequence[str]]]  #: rows against rows, by what they are called
     remark: str = ""  #: what the reader must know besides
 
 
-def _read_claims() -> Iterator[Claim]:
-    """The claims of ``claims.json``, each contrast by its label: rows against rows."""
-    text = (files("lookhops.report.paper") / "claims.json").read_text(encoding="utf-8")
-    for claim in json.loads(text):
-        contrasts = claim.pop("contrasts").items()
-        made = (
-            Contrast(label, tuple(first), tuple(second)) for label, (first, second) in contrasts
-        )
-        yield Claim(**claim, contrasts=tuple(made))
-
-
-CLAIMS = tuple(_read_claims())
+CLAIMS = tuple(
+    Claim(**claim)
+    for claim in json.loads(
+        (files("lookhops.report.paper") / "claims.json").read_text(encoding="utf-8")
+    )
+)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A contrast's numbers, in percentage points."""
+    """The mean of some rows minus the mean of others, in percentage points."""
 
-    contrast: Contrast
+    contrast: str
     by_dataset: Mapping[str, Estimate]
     overall: Estimate | None  #: the mean over the data sets; none where none has all rows
     adjusted_p: float  #: of the overall difference, by Holm over the claim's comparisons
@@ -87,7 +72,7 @@ class Verdict:
 
 def judge(claim: Claim, results: Results) -> Verdict:
     """Answer a claim from the runs that there are."""
-    measured = [measure(contrast, results) for contrast in claim.contrasts]
+    measured = [measure(*rows, results) for rows in claim.contrasts.values()]
     overall = [over_datasets(list(found.values())) if found else None for found in measured]
     adjusted = iter(holm([estimate.p for estimate in overall if estimate]))
     p = [float(next(adjusted)) if estimate else 1.0 for estimate in overall]
@@ -124,17 +109,16 @@ def _holds(kind: str, estimate: Estimate | None, p: float) -> bool | None:
     return True if yes else False if no else None
 
 
-def measure(contrast: Contrast, results: Results) -> dict[str, Estimate]:
+def measure(first: Sequence[str], second: Sequence[str], results: Results) -> dict[str, Estimate]:
     """The difference on each data set where all rows have the same two seeds or more."""
-    found = {}
-    slugs = (*contrast.first, *contrast.second)
+    found, slugs = {}, (*first, *second)
     for dataset in results.datasets:
         cells = [cell for slug in slugs if (cell := ROWS[slug].cell(results, dataset))]
         seeds = shared_seeds(cells)
         if len(cells) == len(slugs) and len(seeds) >= 2:
             tables = [cell.scores() for cell in cells]
             scores = np.array([[table[seed] for seed in seeds] for table in tables])
-            first, second = np.split(scores, [len(contrast.first)])
-            difference = first.mean(axis=0) - second.mean(axis=0)
+            ones, others = np.split(scores, [len(first)])
+            difference = ones.mean(axis=0) - others.mean(axis=0)
             found[dataset] = corrected_t(difference, cells[0].test_to_train)
     return found

@@ -137,7 +137,7 @@ def _answers(datasets: Sequence[str], verdict: Verdict) -> Table | None:
             estimates = (answer.by_dataset.get(name) for name in datasets)
             cells = [_interval(one) if one else [NONE] for one in estimates]
             overall = [*_interval(answer.overall, "**"), f"p = {answer.adjusted_p:.2g}"]
-            rows.append([[answer.contrast.label], *cells, overall])
+            rows.append([[answer.contrast], *cells, overall])
     return Table(["difference", *datasets, "all"], rows) if rows else None
 
 

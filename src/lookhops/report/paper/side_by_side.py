@@ -7,7 +7,7 @@ from typing import Any
 
 from lookhops.core.tables import Table
 from lookhops.core.words import NONE, plus_minus, signed
-from lookhops.report.paper.claims import Contrast, measure
+from lookhops.report.paper.claims import measure
 from lookhops.runs.paper import (
     COST_DATASET,
     DATASETS,
@@ -220,8 +220,7 @@ def own_table(results: Results) -> Table:
 
 def _ahead(results: Results, rows: Sequence[Row]) -> dict[str, list[str]]:
     """For each row, by how much the recommended model is ahead of it, and p."""
-    contrasts = {row.slug: Contrast(row.label, (RECOMMENDED,), (row.slug,)) for row in rows}
-    measured = {slug: measure(contrast, results) for slug, contrast in contrasts.items()}
+    measured = {row.slug: measure([RECOMMENDED], [row.slug], results) for row in rows}
     found = {slug: over_datasets([*each.values()]) for slug, each in measured.items() if each}
     adjusted = holm([one.p for one in found.values()])
     pairs = zip(found.items(), adjusted, strict=True)
