@@ -166,12 +166,12 @@ class Writer:
         gone = {row.row for row in part.graphs.skipped}
         labels = [label for row, label in enumerate(part.labels) if row not in gone]
         known = {label for label in set(labels) if not is_blank(label)}
-        true = {graph: label for graph, label in enumerate(labels) if label in known}
         try:
-            agreement, count = self.task.agreement(answers.targets[0], true)
+            truth = self.task.parse([label if label in known else "" for label in labels])
         except ValueError:  # the column holds something else
             self.task = None
             return
+        agreement, count = self.task.agreement(answers.targets[0], truth)
         self.agreement += agreement
         self.known += count
 

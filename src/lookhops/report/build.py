@@ -101,9 +101,6 @@ def look_report(
     return Report(f"{found['name']}: which k?", information_summary(found), tiles, sections)
 
 
-# -------------------------------------------------------------------- what was trained
-
-
 def model_report(model: ModelFolder, graphs: Graphs | None = None, again: Lines = ()) -> Report:
     """The report on one model's folder."""
     main, classes = model.task.main, model.task.class_names

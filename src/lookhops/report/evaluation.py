@@ -80,9 +80,6 @@ def _intervals(task: TargetTask, tested: Tested) -> dict[str, list[float] | None
     return {name: interval(np.mean(of_seeds, axis=0)) for name, of_seeds in drawn.items()}
 
 
-# -------------------------------------------------------------------- lookhops evaluate
-
-
 def evaluation_report(found: Evaluation, model: str, again: Lines = ()) -> Report:
     """The page on an evaluation; ``again`` are command lines, each with what it does."""
     several, blocks = len(found.targets) > 1, list[Block]()

@@ -143,9 +143,6 @@ class Report:
     sections: Sequence[Section]
 
 
-# -------------------------------------------------------------------- the page
-
-
 def write_report(report: Report, path: Path) -> Path:
     """Write the page; an interrupted write leaves what was there before."""
     write_text(path, render(report))

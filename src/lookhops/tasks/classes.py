@@ -373,15 +373,12 @@ class Classification(TargetTask):
             sets=regions,
         )
 
-    def agreement(self, answers: ClassAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
-        """How many labels are the class that is answered."""
-        if strange := set(labels.values()) - set(self.class_names):
-            raise ValueError(f"{strange} are no classes")
-        classes = answers.classes
-        return sum(classes[graph] == label for graph, label in labels.items()), len(labels)
+    def agreement(self, answers: ClassAnswers, truth: Array) -> tuple[float, int]:
+        """How often the class that is answered is the true one."""
+        return int((answers.numbers == truth).sum()), int((~np.isnan(truth)).sum())
 
     def agreement_in_words(self, total: float, count: int, when: str) -> str:
-        return f"{total:,} of {count:,}{when} as labelled ({total / count:.1%})"
+        return f"{total:,.0f} of {count:,}{when} as labelled ({total / count:.1%})"
 
     def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
         """For each class what is added to its output less the mean of the others."""
@@ -399,8 +396,10 @@ class Classification(TargetTask):
         return self.class_names[int(target)] if target == target else ""
 
     def parse(self, cells: Sequence[str]) -> Array:
-        numbers = {name: float(number) for number, name in enumerate(self.class_names)}
-        return np.array([numbers.get(cell, np.nan) for cell in cells])
+        numbers = {"": np.nan, **{name: i for i, name in enumerate(self.class_names)}}
+        if strange := set(cells) - numbers.keys():
+            raise ValueError(f"{strange} are no classes")
+        return np.array([numbers[cell] for cell in cells], dtype=np.float64)
 
     @property
     def asked(self) -> str:

@@ -70,8 +70,6 @@ class Counts(OneNumber):
     ) -> Counts:
         return cls(target.name)
 
-    # ---------------------------------------------------------------- training
-
     def fit(self, train_target: Tensor) -> Tensor:
         """The mean count of the training part, shape (1), float64; 1 where it is 0."""
         known = train_target[self.known(train_target)].double()
@@ -90,8 +88,6 @@ class Counts(OneNumber):
         """Mean Poisson deviance, and the number of graphs."""
         mean, graphs = self._mean(self.in_units(output, fitted), target, real, half_deviance)
         return 2 * mean, graphs
-
-    # ---------------------------------------------------------------- answers
 
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
         r"""The logarithm of the rate, :math:`\ln \mu + o`, float64, shape (..., g, 1)."""
@@ -128,8 +124,6 @@ class Counts(OneNumber):
         answer, y = as_array(self.answers(output[known, 0], {})), as_array(target[known].double())
         return bootstrap_means({"mae": np.abs(answer - y), "deviance": deviances(answer, y)})
 
-    # ---------------------------------------------------------------- intervals
-
     def transformed(self, answers: Tensor) -> Tensor:
         return answers.sqrt()
 
@@ -149,8 +143,6 @@ class Counts(OneNumber):
         reach = np.multiply.outer(half, np.array([-1.0, 1.0]))
         ends = counts_within(np.sqrt(answer)[:, None] + reach, answer)
         return float((ends[:, 1] - ends[:, 0]).mean())
-
-    # ---------------------------------------------------------------- words
 
     def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
         """For high and for low counts, in units of their logarithm."""

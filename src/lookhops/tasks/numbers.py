@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import Any, ClassVar
@@ -205,12 +205,10 @@ class OneNumber(TargetTask):
         spread, values = given.alone.std(0)[:, 0], given.mean[:, 0]
         return NumberAnswers(self.name, spread, len(given.alone), values, given.regions)
 
-    def agreement(self, answers: NumberAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
+    def agreement(self, answers: NumberAnswers, truth: Array) -> tuple[float, int]:
         """The sum of the absolute errors."""
-        numbers = {graph: float(label) for graph, label in labels.items()}
-        values = answers.values.tolist()
-        errors = [abs(values[i] - number) for i, number in numbers.items() if isfinite(number)]
-        return sum(errors), len(errors)
+        errors = np.abs(answers.values - truth)[np.isfinite(truth)]
+        return float(errors.sum()), len(errors)
 
     def agreement_in_words(self, total: float, count: int, when: str) -> str:
         """``mean error 0.5 in 24 graphs with a measured logS``."""

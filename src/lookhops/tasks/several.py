@@ -107,8 +107,6 @@ class SeveralTargets(Task):
         """The loss: a mean score is not a mean over graphs."""
         return LOSS
 
-    # ---------------------------------------------------------------- training
-
     def targets(self, graphs: Graphs) -> Tensor:
         """A column for each head, shape (g, t), float64, NaN where blank."""
         assert graphs.y is not None
@@ -165,8 +163,6 @@ class SeveralTargets(Task):
         """The loss again."""
         return self.losses(output, target, fitted, real)
 
-    # ---------------------------------------------------------------- answers
-
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
         each = []
         for head in self.heads:
@@ -191,8 +187,6 @@ class SeveralTargets(Task):
             y, expected = head.target(target), head.deviation(deviation)
             found |= head.named(head.task.calibrate(head.of(output), y, apart, expected))
         return found
-
-    # ---------------------------------------------------------------- metrics
 
     def evaluate(
         self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
@@ -236,8 +230,6 @@ class SeveralTargets(Task):
             y, by = [*map(head.target, targets)], [*map(head.values, calibrations)]
             found[head.name] = head.task.overview([*map(head.of, outputs)], y, by)
         return {"targets": found}
-
-    # ---------------------------------------------------------------- tables
 
     @property
     def columns(self) -> tuple[str, ...]:

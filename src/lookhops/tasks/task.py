@@ -292,7 +292,7 @@ class TargetTask(Task):
 
     @abstractmethod
     def parse(self, cells: Sequence[str]) -> Array:
-        """A column of float64 from the cells that :meth:`label` wrote; NaN where one is blank."""
+        """A column of float64 from labels, NaN where empty; ValueError where one is strange."""
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -347,9 +347,7 @@ class TargetTask(Task):
     def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor | None:
         """The answer that looks at no graph, as a target, shape (1); none where it is not known.
 
-        Args:
-            fitted: What was fitted for each seed that answers.
-            commonest: The label that most graphs of all training parts have; none of numbers.
+        ``commonest`` is the label that most graphs of all training parts have; none of numbers.
         """
 
     def count_labels(self, target: Tensor) -> dict[str, int]:
@@ -357,24 +355,18 @@ class TargetTask(Task):
         return {}
 
     @abstractmethod
-    def agreement(self, answers: Any, labels: Mapping[int, str]) -> tuple[float, int]:
-        """How well answers agree with labels of graphs: a sum, and the number of graphs.
-
-        Both may be added up; :meth:`agreement_in_words` says them. ``ValueError`` where a label is
-        of something else.
-        """
+    def agreement(self, answers: Any, truth: Array) -> tuple[float, int]:
+        """How well answers agree with what :meth:`parse` gave: a sum, and the number of graphs."""
 
     @abstractmethod
     def agreement_in_words(self, total: float, count: int, when: str) -> str:
-        """``20 of 24 as labelled (83.3%)``; ``when`` is said after the number of graphs."""
+        """Sums of :meth:`agreement`: ``20 of 24 as labelled (83.3%)``, the count with ``when``."""
 
     @abstractmethod
     def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
         """What neighbourhoods add to the answer, shape (f), for each class or way it may go.
 
-        Args:
-            weight: What each adds to the outputs, shape (f, channels).
-            fitted: What was fitted for each seed that answers.
+        ``weight`` is what each adds to the outputs, shape (f, channels), ``fitted`` of each seed.
         """
 
     # ---------------------------------------------------------------- reports

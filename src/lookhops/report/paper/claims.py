@@ -30,7 +30,9 @@ class Claim:
     title: str
     paper: str  #: what it says
     kind: str
-    contrasts: Mapping[str, Sequence[Sequence[str]]]  #: rows against rows, by what they are called
+    contrasts: Mapping[
+        str, tuple[Sequence[str], Sequence[str]]
+    ]  #: rows against rows, by what they are called
     remark: str = ""  #: what the reader must know besides
 
 
@@ -72,7 +74,7 @@ class Verdict:
 
 def judge(claim: Claim, results: Results) -> Verdict:
     """Answer a claim from the runs that there are."""
-    measured = [measure(*rows, results) for rows in claim.contrasts.values()]
+    measured = [measure(*pair, results) for pair in claim.contrasts.values()]
     overall = [over_datasets(list(found.values())) if found else None for found in measured]
     adjusted = iter(holm([estimate.p for estimate in overall if estimate]))
     p = [float(next(adjusted)) if estimate else 1.0 for estimate in overall]

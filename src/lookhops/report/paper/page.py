@@ -185,8 +185,6 @@ def _named(cells: Sequence[CellResult]) -> str:
     return "; ".join(f"{model} on {', '.join(names)}" for model, names in by_model.items())
 
 
-# -------------------------------------------------------------------- figures
-
 #: Said above figures of few graphs.
 QUICK = "quick version: says nothing about the models"
 

@@ -135,9 +135,6 @@ def _comparison_blocks(group: Comparison) -> list[Block]:
     return blocks
 
 
-# -------------------------------------------------------------------- tables
-
-
 def models_table(group: Comparison, n: str) -> Table:
     """The models over the splits that they share, best mean first."""
     main = group.main
@@ -177,9 +174,6 @@ def pairs_table(pairs: Sequence[Pair], digits: int = 1) -> Table:
         for pair in pairs
     ]
     return Table(("pair", "difference", "95% interval", "Holm's p"), rows)
-
-
-# -------------------------------------------------------------------- charts
 
 
 def accuracies(group: Comparison, caption: str, height: int) -> Chart:
@@ -235,9 +229,6 @@ def differences(group: Comparison, pairs: Sequence[Pair], caption: str, height: 
         table,
         height,
     )
-
-
-# -------------------------------------------------------------------- costs
 
 
 def cost_charts(costs: Sequence[Cost], main: Metric, n: str) -> dict[str, Chart]:

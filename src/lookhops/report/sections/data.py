@@ -126,8 +126,6 @@ def _sizes(about: Mapping[str, Any]) -> Chart:
     )
 
 
-# -------------------------------------------------------------------- hops
-
 #: What is read of the gains of all graphs, and of those of a class.
 GAINS = {
     "k": Sequence[Count],

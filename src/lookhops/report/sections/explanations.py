@@ -182,9 +182,6 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
     return Section("neighbourhoods", "The neighbourhoods with most weight", lead, blocks)
 
 
-# -------------------------------------------------------------------- what pooling kept
-
-
 def _pools(model: ModelFolder) -> bool:
     """Whether the model has pooling of ours: others do not say what became of each node."""
     options = model.config["learner"]["options"]

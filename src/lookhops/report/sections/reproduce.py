@@ -22,9 +22,6 @@ def reproduce_section(lead: str, lines: Lines, rows: Sequence[Sequence[str]] = (
     return Section("reproduce", "How to reproduce", lead, blocks)
 
 
-# -------------------------------------------------------------------- models
-
-
 def commands_of(models: Sequence[ModelFolder]) -> list[tuple[str, str]]:
     """The command lines that made the models, each once."""
     trained: dict[str, list[str]] = {}
@@ -72,9 +69,6 @@ def _versions(versions: Mapping[str, str]) -> str:
 
 def _machine(machine: Machine) -> str:
     return f"{machine.system}, {machine.cores} cores, on {machine.device}"
-
-
-# -------------------------------------------------------------------- comparisons
 
 
 def runs_reproduce_section(
