@@ -34,6 +34,7 @@ from lookhops.tasks.answers import TestAnswers
 from lookhops.tasks.classes import best_and_worst
 from lookhops.tasks.metrics import confusion_matrix, rates
 from lookhops.training import Protocol
+from lookhops.training.runs import NotFinite
 
 
 def section(report, name):
@@ -155,22 +156,15 @@ def test_a_folder_without_its_tables_has_fewer_sections(model_folder, tmp_path, 
     assert len([b for b in section(report, "results").blocks if isinstance(b, Chart)]) == 1
 
 
-@pytest.mark.parametrize(
-    ("lines", "words"),
-    [
-        (slice(0, 2), "fewer epochs"),
-        (slice(1, None), "not a table"),
-        (slice(0, 0), "not a table"),
-    ],
-)
-def test_a_history_that_somebody_edited_is_a_sentence(model_folder, tmp_path, lines, words):
+@pytest.mark.parametrize("lines", [slice(0, 2), slice(1, None), slice(0, 0)])
+def test_a_history_that_somebody_edited_is_a_sentence(model_folder, tmp_path, lines):
     path = shutil.copytree(model_folder, tmp_path / "model") / "history.csv"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[lines]))
     config = json.loads((path.parent / "config.json").read_text())
     del config["config_sha256"]
     config["history_sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     (path.parent / "config.json").write_text(json.dumps(config))
-    with pytest.raises(LookHopsError, match=words):
+    with pytest.raises(LookHopsError, match=path.name):
         report_on(path.parent)
 
 
@@ -178,7 +172,7 @@ def test_answers_of_another_training_are_not_mixed_in(model_folder, tmp_path):
     folder = shutil.copytree(model_folder, tmp_path / "model")
     with (folder / "predictions.csv").open("a") as file:
         file.write("11,0,x,low,1,0,0\n")
-    with pytest.raises(LookHopsError, match="not the predictions that"):
+    with pytest.raises(LookHopsError, match="predictions"):
         read_folder(folder)
 
 
@@ -215,7 +209,7 @@ def test_every_member_has_its_curves(tasks, tmp_path):
 
 def test_a_training_that_failed_still_has_a_report(tasks, tmp_path):
     protocol = Protocol(seeds=(11,), max_epochs=3, batch_size=16, learning_rate=1e30)
-    with pytest.raises(LookHopsError, match="finite"):
+    with pytest.raises(NotFinite):
         train_into(tmp_path / "m", tasks, Architecture(hidden=8), protocol, device="cpu")
     report = report_on(tmp_path / "m")
     assert section(report, "results") is None
@@ -287,7 +281,7 @@ def test_the_gallery_shows_the_seeds_own_probabilities(report, two_folders):
 
 
 def test_other_graphs_are_refused(model_folder, tasks):
-    with pytest.raises(LookHopsError, match="not the graphs that"):
+    with pytest.raises(LookHopsError, match=tasks.name):
         report_on(model_folder, tasks)
 
 

@@ -97,7 +97,7 @@ def test_what_cannot_be_learnt_and_what_is_not_defined():
     assert task.lacking(torch.arange(4.0), torch.arange(3)) is None
     found = task.evaluate(torch.zeros(4, 1), same)
     assert (found["mae"], found["r2"], found["spearman"]) == (1, None, None)
-    with pytest.raises(LookHopsError, match=r"mse, mae, huber.*'l7'"):
+    with pytest.raises(LookHopsError, match="'l7'"):
         Regression("logS", "l7")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import exp
 from typing import Any
@@ -64,27 +64,16 @@ def _class_balance(about: Mapping[str, Any]) -> Chart:
     names, counts = list(about["class_names"]), list(about["class_counts"])
     total = max(sum(counts), 1)
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]
-    colours = [colour(i) for i in range(len(names))]
-    drawn = series(
-        "bar",
-        counts,
-        range(len(names)),
-        "%{text}",
-        marker={"color": colours if len(names) <= MOST_SERIES else "var(--blue)"},
-        orientation="h",
-        text=[f"{count} ({share})" for _, count, share in rows],
-        textposition="auto",
-        insidetextanchor="end",
-    )
-    said = ", ".join(f"{name} {count} ({share})" for name, count, share in rows)
+    several = [colour(i) for i in range(len(names))]
+    look = {"color": several if len(names) <= MOST_SERIES else "var(--blue)"}
+    texts = [f"{count} ({share})" for _, count, share in rows]
+    words = {"text": texts, "textposition": "auto", "insidetextanchor": "end"}
+    places = range(len(names))
+    drawn = series("bar", counts, places, "%{text}", orientation="h", marker=look, **words)
+    x, y = axis("graphs", rangemode="tozero"), named_axis("", names, 16, autorange="reversed")
+    said = ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
     return Chart(
-        figure(
-            [drawn],
-            axis("graphs", rangemode="tozero"),
-            named_axis("", names, 16, autorange="reversed"),
-            bargap=0.45,
-            uniformtext={"minsize": 10, "mode": "hide"},
-        ),
+        figure([drawn], x, y, bargap=0.45, uniformtext={"minsize": 10, "mode": "hide"}),
         f"Bar chart of graphs in each class: {said}.",
         f"Class balance. n = {counted(total, 'graph')}.",
         Table(("class", "graphs", "share"), rows),
@@ -167,20 +156,23 @@ def check_information(found: Any) -> dict[str, Any]:
     """Check what ``HopInformation.to_dict`` wrote as JSON, with or without targets."""
     read(INFORMATION, found)
     for one in (found, *(found.get("per_class") or {}).values()):
-        if not 0 < len(one["k"]) == len(one["gain"]) == len(one.get("gain_interval") or one["k"]):
-            raise LookHopsError("gain has not one number for each k")
-    for one in read(Sequence[Any], _each(found, "hop_weights"), "hop_weights"):
-        read(AtLeast(WEIGHTS), one, "hop_weights")
-        if not len(one["hops"]) == len(one["weight"]) == len(one["weight_std"]):
-            raise LookHopsError("hop_weights has not one number for each hop")
-    for one in read(Sequence[Any], _each(found, "labels"), "labels"):
-        read(AtLeast(LABELS), one, "labels")
-        scores, naive = ("r2", "of_the_mean") if "number" in one else ("accuracy", "majority")
-        columns = [one.get(name, ()) for name in (scores, "std", "lost", "lost_interval")]
-        fits = list(one["hops"]) == list(range(len(one["hops"]))) and one["sentence"]
-        if not fits or naive not in one or {*map(len, columns)} != {len(one["hops"])}:
-            raise LookHopsError("labels has not one number for each count of hops")
+        _check_lengths(one, GAINS, "gain", "k")
+    for name, columns in (("hop_weights", WEIGHTS), ("labels", LABELS)):
+        for one in read(Sequence[Any], _each(found, name), name):
+            read(AtLeast(columns), one, name)
+            _check_lengths(one, columns, name, "count of hops")
+    for one in _each(found, "labels"):
+        needed = {"r2", "of_the_mean"} if "number" in one else {"accuracy", "majority"}
+        if not one["sentence"] or needed - {*one} or [*one["hops"]] != [*range(len(one["hops"]))]:
+            raise LookHopsError("labels is not complete")
     return dict(found)
+
+
+def _check_lengths(one: Mapping[str, Any], columns: Iterable[str], name: str, of: str) -> None:
+    values = [one.get(column.removesuffix("?")) for column in columns]
+    lengths = {len(value) for value in values if isinstance(value, list | tuple)}
+    if len(lengths) > 1 or 0 in lengths:
+        raise LookHopsError(f"{name} has not one number for each {of}")
 
 
 def _each(found: Mapping[str, Any], name: str) -> Any:
@@ -211,21 +203,23 @@ def information_section(found: Mapping[str, Any]) -> Section:
         blocks.append(hop_weights(target))
     if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
         blocks.append(class_gains(found))
-    k = found.get("suggested_k")
+    k, kept = _suggested(found)
     tile = Tile("suggested hops", "none", "the information does not die away")
     if k is not None:
-        tile = Tile("suggested hops", f"k = {k}", f"keeps {_kept(found, k)} of the information")
+        tile = Tile("suggested hops", f"k = {k}", f"keeps {kept} of the information")
     return Section("hops", "How many hops matter", lead, blocks, [tile])
 
 
 def information_summary(found: Mapping[str, Any]) -> str:
     """The answer in one plain sentence."""
     what = f"{counted(found['graphs'], 'graph')} of {found['name']}"
-    k = found.get("suggested_k")
+    k, kept = _suggested(found)
     if k is None:
         return f"In {what}, information does not die away with distance: no k can be suggested."
-    return f"In {what}, k = {k} keeps {_kept(found, k)} of the information."
+    return f"In {what}, k = {k} keeps {kept} of the information."
 
 
-def _kept(found: Mapping[str, Any], k: int) -> str:
-    return percent(1 - min(1.0, exp(-found["fit"]["b"] * k)))
+def _suggested(found: Mapping[str, Any]) -> tuple[int | None, str]:
+    """The suggested k, if any, and what it keeps."""
+    k = found.get("suggested_k")
+    return k, percent(1 - min(1.0, exp(-found["fit"]["b"] * (k or 0))))
