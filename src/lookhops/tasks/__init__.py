@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
@@ -75,8 +76,12 @@ def task_of(
         )
     asked = []
     for target in graphs.targets:
-        kind = _BY_WORDS[target.kind]
-        asked.append((target.name, kind.of_target(target, class_weights, loss, threshold)))
+        kind, classes = _BY_WORDS[target.kind], target.classes
+        given: dict[str, Any] = {"name": target.name, "class_names": classes, "loss": loss}
+        given["class_weights"] = class_weights
+        given["threshold"] = threshold if len(classes) == 2 else None
+        options = {one.name: given[one.name] for one in fields(kind)}  # type: ignore[arg-type]
+        asked.append((target.name, kind(**options)))
     if len(asked) == 1:
         return asked[0][1]
     asked.sort(key=lambda one: (KINDS.index(type(one[1])), one[1].out_channels))

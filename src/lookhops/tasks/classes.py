@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from lookhops.core.arrays import Array
 from lookhops.core.charts import Chart
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted, joined, percent
-from lookhops.graphs import Target
 from lookhops.ops.log_likelihood import log_likelihood
 from lookhops.tasks.answers import ClassAnswers, Ensemble, Tested
 from lookhops.tasks.charts import calibration_curve, confusion_chart, ranking_curves
@@ -96,20 +95,14 @@ class Classification(TargetTask):
     class_weights: bool = False
     threshold: str | None = None
 
-    kind: ClassVar[str] = "classification"
-    main: ClassVar[Metric] = ACCURACY
-    ranked_by: ClassVar[Metric] = AUROC
-    shares: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "macro_f1", "auroc")
-    words: ClassVar[str] = "classes"
-    panel: ClassVar[tuple[str, ...]] = (
-        "accuracy",
-        "majority",
-        "balanced_accuracy",
-        "auroc",
-        "coverage",
-    )
-    regions_are: ClassVar[str] = "sets"
-    unit: ClassVar[str] = "log-odds"
+    kind = "classification"
+    main = ACCURACY
+    ranked_by = AUROC
+    shares = ("balanced_accuracy", "macro_f1", "auroc")
+    words = "classes"
+    panel = ("accuracy", "majority", "balanced_accuracy", "auroc", "coverage")
+    regions_are = "sets"
+    unit = "log-odds"
     name = "class"
     loss = "log-likelihood"
 
@@ -117,13 +110,6 @@ class Classification(TargetTask):
         object.__setattr__(self, "class_names", tuple(self.class_names))  # JSON gives a list
         if self.threshold is not None:
             check_threshold(self.threshold, self.out_channels)
-
-    @classmethod
-    def of_target(
-        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
-    ) -> Classification:
-        two = threshold if len(target.classes) == 2 else None
-        return cls(target.classes, class_weights, two)
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

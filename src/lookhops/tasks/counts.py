@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from scipy.special import xlogy
 from torch import Tensor
 
 from lookhops.core.arrays import Array
-from lookhops.graphs import Target
 from lookhops.tasks.conformal import number_intervals
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
 from lookhops.tasks.numbers import INTERVALS, MAE, MEAN_MAE, SPEARMAN, OneNumber
@@ -46,12 +45,12 @@ class Counts(OneNumber):
 
     name: str
 
-    kind: ClassVar[str] = "counts"
-    main: ClassVar[Metric] = DEVIANCE
-    ranked_by: ClassVar[Metric] = D2
-    words: ClassVar[str] = "counts"
-    panel: ClassVar[tuple[str, ...]] = ("deviance", "mean_deviance", "d2", "mae", "coverage")
-    unit: ClassVar[str] = "the logarithm of the count"
+    kind = "counts"
+    main = DEVIANCE
+    ranked_by = D2
+    words = "counts"
+    panel = ("deviance", "mean_deviance", "d2", "mae", "coverage")
+    unit = "the logarithm of the count"
     loss = "poisson"
     fitted_size = 1
     metrics = (
@@ -63,12 +62,6 @@ class Counts(OneNumber):
         SPEARMAN,
         *INTERVALS,
     )
-
-    @classmethod
-    def of_target(
-        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
-    ) -> Counts:
-        return cls(target.name)
 
     def fit(self, train_target: Tensor) -> Tensor:
         """The mean count of the training part, shape (1), float64; 1 where it is 0."""

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +17,6 @@ from lookhops.core.charts import Chart
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
 from lookhops.core.words import counted
-from lookhops.graphs import Target
 from lookhops.graphs.targets import LARGEST
 from lookhops.tasks.answers import Ensemble, NumberAnswers, Tested
 from lookhops.tasks.charts import number_charts
@@ -57,7 +56,7 @@ class OneNumber(TargetTask):
     """
 
     name: str
-    regions_are: ClassVar[str] = "intervals"
+    regions_are = "intervals"
     class_names = ()
     class_weights = False
     out_channels = 1
@@ -276,12 +275,12 @@ class Regression(OneNumber):
     name: str
     loss: str = "mse"
 
-    kind: ClassVar[str] = "regression"
-    main: ClassVar[Metric] = MAE
-    ranked_by: ClassVar[Metric] = R2
-    words: ClassVar[str] = "numbers"
-    panel: ClassVar[tuple[str, ...]] = ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage")
-    unit: ClassVar[str] = "the number"
+    kind = "regression"
+    main = MAE
+    ranked_by = R2
+    words = "numbers"
+    panel = ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage")
+    unit = "the number"
     fitted_size = 2
     metrics = (
         MAE,
@@ -296,12 +295,6 @@ class Regression(OneNumber):
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
             raise LookHopsError(f"loss is one of {', '.join(LOSSES)}, not {self.loss!r}.")
-
-    @classmethod
-    def of_target(
-        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
-    ) -> Regression:
-        return cls(target.name, loss)
 
     def fit(self, train_target: Tensor) -> Tensor:
         """Mean and standard deviation of the training part, shape (2), float64."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -53,11 +53,11 @@ class SeveralTargets(Task):
     names: tuple[str, ...]
     tasks: tuple[TargetTask, ...]
 
-    kind: ClassVar[str] = "several"
-    ranked_by: ClassVar[Metric] = MEAN_SCORE
+    kind = "several"
+    ranked_by = MEAN_SCORE
     name = "targets"
     class_names = ()
-    main: ClassVar[Metric] = MEAN_SCORE  # what is known of the kind; a task names its own
+    main = MEAN_SCORE  # what is known of the kind; a task names its own
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(self.names))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.charts import Chart
-from lookhops.graphs import Graphs, Target
+from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
 from lookhops.tasks.answers import Ensemble, TargetAnswers, Tested
 from lookhops.tasks.metrics import Metric
@@ -40,7 +40,7 @@ class Task(ABC):
     (g, out_channels), and work in main memory. A graph whose target is blank counts nowhere.
 
     A task of several targets is made of simple ones; what it is given it hands to them, each its
-    own channels. Theirs alone are the methods from :meth:`of_target` on.
+    own channels. What simple ones say besides is in :class:`TargetTask`.
     """
 
     kind: ClassVar[str]
@@ -256,7 +256,8 @@ class Task(ABC):
 class TargetTask(Task):
     """What is asked about one target: the task of a head.
 
-    A new kind of question is a subclass, an entry in :data:`lookhops.tasks.KINDS` and, if its
+    A new kind of question is a subclass, whose fields are among those that
+    :func:`lookhops.tasks.task_of` gives, an entry in :data:`lookhops.tasks.KINDS` and, if its
     values are not classes, one in :data:`lookhops.graphs.targets.NUMBERS`.
     """
 
@@ -275,13 +276,6 @@ class TargetTask(Task):
 
     def known(self, target: Tensor) -> Tensor:
         return ~target.isnan()
-
-    @classmethod
-    @abstractmethod
-    def of_target(
-        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
-    ) -> TargetTask:
-        """The question about a target; the options are those of :func:`lookhops.tasks.task_of`."""
 
     @abstractmethod
     def label(self, target: Any) -> str:
