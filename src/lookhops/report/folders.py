@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -150,9 +149,10 @@ def reading_of(path: Path) -> Reading:
 
 def _history(folder: Path, config: Mapping[str, Any]) -> History:
     """The epochs of each seed and member; none where there is no such file."""
-    columns = {"seed": int, **dict.fromkeys(COLUMNS, float)}
-    maybe = {f"val_{task_in(config).watched.name}": float, "member": int}
-    rows = _table(folder / HISTORY, config["history_sha256"], columns, maybe)
+    watched = f"val_{task_in(config).watched.name}"
+    columns = {"seed": int, **dict.fromkeys((*COLUMNS, watched), float), "member": int}
+    optional = (watched, "member")
+    rows = _table(folder / HISTORY, config["history_sha256"], columns, optional)
     if rows is None:
         return {}
     if "member" not in rows:
@@ -178,12 +178,9 @@ def columns_of(task: Task) -> tuple[list[str], list[str]]:
 
 
 def _table(
-    path: Path,
-    sha256: str,
-    columns: Mapping[str, Any],
-    maybe: Mapping[str, type] = MappingProxyType({}),
+    path: Path, sha256: str, columns: Mapping[str, Any], optional: Collection[str] = ()
 ) -> pd.DataFrame | None:
-    """Columns of a table, each by its type or by what reads its texts, and those that it may have.
+    """Columns of a table, each by its type or by what reads its texts.
 
     None where there is no such file; one that is not the model's is refused.
     """
@@ -194,11 +191,11 @@ def _table(
     try:  # as text first: a class may be called "NA", and Python reads numbers to the last digit
         texts = pd.read_csv(io.BytesIO(content), dtype=str, na_filter=False)
         texts = texts.map(with_formula).rename(columns=with_formula)
-        every = {**columns, **{name: kind for name, kind in maybe.items() if name in texts}}
         return pd.DataFrame(
             {
                 name: texts[name].astype(kind) if isinstance(kind, type) else kind([*texts[name]])
-                for name, kind in every.items()
+                for name, kind in columns.items()
+                if name in texts or name not in optional
             }
         )
     except (ValueError, KeyError) as error:

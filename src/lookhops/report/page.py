@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lookhops import __version__
 from lookhops.core.charts import PAGE, rounded, templates_of
@@ -33,15 +33,13 @@ LONG = 25
 Lines = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Folded:
+class Folded(NamedTuple):
     """A table of which only the note shows until it is opened."""
 
     table: Table
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """One graph of the gallery."""
 
     name: str
@@ -70,8 +68,7 @@ class Gallery:
         return list(dict.fromkeys(card.true for card in self.cards))
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A picture (SVG) with lines of text below it."""
 
     title: str
@@ -79,8 +76,7 @@ class Picture:
     lines: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
-class Pictures:
+class Pictures(NamedTuple):
     """Pictures side by side; small ones stand many in a row."""
 
     pictures: Sequence[Picture]
@@ -88,22 +84,19 @@ class Pictures:
     small: bool = False
 
 
-@dataclass(frozen=True)
-class Commands:
+class Commands(NamedTuple):
     """Command lines, each with what it does."""
 
     lines: Lines
 
 
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """A remark."""
 
     text: str
 
 
-@dataclass(frozen=True)
-class Subheading:
+class Subheading(NamedTuple):
     """A heading within a section, and what one sees below it."""
 
     text: str
@@ -113,8 +106,7 @@ class Subheading:
 Block = Table | Folded | Chart | Gallery | Pictures | Commands | Note | Subheading
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """A key figure: what it is, its value, and what to know besides."""
 
     label: str

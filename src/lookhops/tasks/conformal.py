@@ -85,12 +85,9 @@ def class_sets(p: Array, scores: Sequence[Array], coverage: float = COVERAGE) ->
     graphs (nine, for 90%) would be in every set; with it, the class reaches as far as the farthest
     of its graphs, and at least as far as all classes together do.
 
-    Args:
-        p: Probabilities by each of the models, shape (models, g, classes).
-        scores: For each model the :func:`class_scores` of its validation part.
-        coverage: The probability :math:`1 - \alpha`.
+    Here ``p`` are probabilities by each of the models, shape (models, g, classes), ``scores`` the
+    :func:`class_scores` of each one's validation part, and ``coverage`` is :math:`1 - \alpha`.
     """
-
     together = _among_smallest(p, [one if one.ndim == 1 else one[:, 0] for one in scores], coverage)
     for c in range(p.shape[-1]) if scores[0].ndim > 1 else ():
         of_class = [one[one[:, 1] == c, 0] for one in scores]
@@ -134,12 +131,9 @@ def number_intervals(
     :math:`\mu_k + \sigma_k r_{ki} / \sigma_{ki}`; infinite where there are too few. Of one model
     this is :math:`\mu \pm \sigma` times a quantile; :func:`scale_of` gives :math:`\sigma`.
 
-    Args:
-        answers: Numbers :math:`\mu` by each of the models, shape (models, g).
-        scores: For each model the :func:`number_scores` of its validation part.
-        coverage: The probability :math:`1 - \alpha`.
-        deviation: How far each of the models expects to be off, shape (models, g), where they
-            say so.
+    Here ``answers`` are numbers :math:`\mu` by each of the models and ``deviation`` how far they
+    expect to be off, if they say so, shape (models, g), ``scores`` the :func:`number_scores` of
+    each one's validation part, and ``coverage`` is :math:`1 - \alpha`.
     """
     if deviation is None:
         scores = [one if one.ndim == 1 else one[:, 0] for one in scores]

@@ -62,13 +62,9 @@ class Metric:
     def written(self, *values: float | None, joint: str = " ± ") -> str:
         """Values of it as tables show them: ``77.5 %``, ``77.5 ± 1.3 %``, ``0.532 ± 0.021``.
 
-        Args:
-            values: One, or two that belong together: mean and spread, the ends of an interval.
-            joint: What stands between two: ``" to "`` for an interval.
-
-        Returns:
-            Shares in per cent with one digit; other numbers with three significant digits of the
-            first, in thousands with commas; a dash where there is no value.
+        There is one, or two that belong together: mean and spread, or the ends of an interval, with
+        ``joint`` between them. Shares are in per cent with one digit, other numbers have three
+        significant digits of the first; a dash stands where there is no value.
         """
         known = [value for value in values if value is not None]
         if not known:

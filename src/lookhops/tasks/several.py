@@ -157,11 +157,7 @@ class SeveralTargets(Task):
             total, weight = total + (mean * of).sum(-1), weight + of.sum(-1)
         return total / weight.clamp(min=1e-12), weight
 
-    def scores(
-        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
-    ) -> tuple[Tensor, Tensor]:
-        """The loss again."""
-        return self.losses(output, target, fitted, real)
+    scores = losses
 
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
         each = []

@@ -56,10 +56,11 @@ def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Sect
     if graphs is not None:
         check_same(model, graphs)
         predictor = Predictor(model.path, device="cpu")
+        shown = graphs.select(_chosen(model))
         if len(model.task.heads) > 1 or not model.learner.explains:
-            found = [_alike(model, predictor, graphs)]
+            found = [_alike(model, predictor, shown)]
         else:
-            found = [_shares(model, predictor, graphs), _neighbourhoods(predictor, graphs)]
+            found = [_shares(model, predictor, shown), _neighbourhoods(predictor, graphs)]
         if _pools(model):
             kept = _gallery(model, predictor, graphs)
     if _pools(model):
@@ -88,12 +89,10 @@ def likenesses(predictor: Predictor, graphs: Graphs) -> list[list[str]]:
     return [found.said(n, MOST_ALIKE, name) for n, name in enumerate(graphs.ids)]
 
 
-def _alike(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section | None:
+def _alike(model: ModelFolder, predictor: Predictor, shown: Graphs) -> Section | None:
     """Some test graphs, each with the training graphs that it is most similar to."""
-    rows = _chosen(model)
-    if not len(rows) or not predictor.knows_neighbours:
+    if not len(shown) or not predictor.knows_neighbours:
         return None
-    shown = graphs.select(rows)
     measured = [", ".join(model.task.labels(one)) for one in model.task.targets(shown).tolist()]
     cells = list(zip(shown.ids, measured, likenesses(predictor, shown), strict=True))
     lead = (
@@ -105,12 +104,10 @@ def _alike(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section 
     return Section("alike", "Similar training graphs", lead, [table])
 
 
-def _shares(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section | None:
+def _shares(model: ModelFolder, predictor: Predictor, shown: Graphs) -> Section | None:
     """Some test graphs with each part's share of the answer."""
-    rows = _chosen(model)
-    if not len(rows):
+    if not len(shown):
         return None
-    shown = graphs.select(rows)
     found = attribute(predictor, shown)
     every = [found[number] for number in range(len(found))]
     limit, like = common_limit(every), likenesses(predictor, shown)
