@@ -162,11 +162,8 @@ def deviances(answer: Array, y: Array) -> Array:
 def counts_within(roots: Array, answers: Array) -> Array:
     """The least and the largest count whose square root is in an interval, shape (g, 2).
 
-    The count that is nearest to the answer is always in it.
-
-    Args:
-        roots: The ends of the intervals, shape (g, 2).
-        answers: Shape (g).
+    The ends of the intervals are ``roots``, shape (g, 2). The count that is nearest to the answer,
+    shape (g), is always in it.
     """
     low, high = np.maximum(roots, 0).T ** 2
     nearest = np.rint(answers)

@@ -121,10 +121,8 @@ def choose_threshold(p: Array, y: Array, threshold: str) -> float:
     Halfway between two probabilities that occur, where F1 or the recalls of the two classes
     together are highest; of several the one nearest to 0.5. 0.5 where only one class is there.
 
-    Args:
-        p: Probabilities of the second class, shape (n).
-        y: Classes, 0 or 1.
-        threshold: A number, or one of :data:`CHOSEN_FOR`.
+    ``p`` are probabilities of the second class, shape (n); ``threshold`` is a number, or one of
+    :data:`CHOSEN_FOR`.
     """
     if threshold not in CHOSEN_FOR:
         return float(threshold)

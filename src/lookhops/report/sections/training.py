@@ -62,10 +62,8 @@ def training_section(model: ModelFolder) -> Section | None:
 def training_charts(history: History, best: Mapping[int, int], title: str = "") -> list[Chart]:
     """The losses, and the main metric of the validation part, of every seed.
 
-    Args:
-        history: The epochs; members but the first are drawn faintly behind.
-        best: Of each seed, the epoch whose weights were kept.
-        title: Said first in the captions.
+    Members but the first are drawn faintly behind; ``best`` is the epoch of each seed whose weights
+    were kept; ``title`` begins the captions.
     """
     first = {seed: rows for (seed, member), rows in history.items() if member == 0}
     mains = (task.main for task in TASKS.values())
@@ -84,12 +82,12 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
     n = counted(len(first), "seed")
     over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
     names = {"train_loss": "training", "val_loss": "validation"}
-    drawn = curves(history, best, names, "loss")
+    drawn = _curves(history, best, names, "loss")
     shown = f"{title}Loss a graph: training dotted, validation solid. {each}"
     charts = [Chart(drawn, f"Training and validation loss {over}.", shown, table)]
     if metric is not None:
         names = {f"val_{metric.name}": "validation"}
-        drawn = curves(history, best, names, metric.heading, metric.scale)
+        drawn = _curves(history, best, names, metric.heading, metric.scale)
         per_cent = ", in per cent" if metric.share else ""
         name = metric.title[0].upper() + metric.title[1:]
         shown = f"{title}{name} on the validation graphs{per_cent}. {each}"
@@ -97,20 +95,12 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
     return charts
 
 
-def curves(
-    history: History,
-    best: Mapping[int, int],
-    columns: Mapping[str, str],
-    title: str,
-    scale: float = 1.0,
+def _curves(
+    history: History, best: Mapping[int, int], columns: Mapping[str, str], y: str, scale: float = 1
 ) -> Figure:
     """Curves over the epochs, one a seed; a diamond marks the epoch whose weights were kept.
 
-    Args:
-        history, best: As for :func:`training_charts`.
-        columns: Columns to draw, the main one last, and what to call them.
-        title: Of the vertical axis.
-        scale: Multiplies the values: 100 for per cent.
+    ``columns`` are those to draw, the main one last, and what to call them.
     """
     looks = (("var(--orange)", "dot"), ("var(--blue)", "solid"))[-len(columns) :]
     first = {seed: rows for (seed, member), rows in history.items() if member == 0}
@@ -140,7 +130,7 @@ def curves(
     diamonds["marker"]["line"] = {"color": "var(--page)", "width": 1.5}
     diamonds["text"] = [f"seed {seed}" for seed in kept]
     epochs = axis("epoch", rangemode="tozero", zeroline=False)
-    return figure([*traces, diamonds], epochs, axis(title))
+    return figure([*traces, diamonds], epochs, axis(y))
 
 
 # -------------------------------------------------------------------- tuning
