@@ -98,9 +98,9 @@ def packed(graphs: Graphs, few: Graphs, seeds: int, device: str, folder: Path) -
     rate = len(graphs) * seeds / took
     print(f"Predictor.predict: {took:.2f} s, {rate:,.0f} graphs a second and model")
     whole = predictor.prepare(graphs)
-    took = fastest(lambda: predictor.outputs_of(whole, predictor.checkpoint.answering), device, 1)
+    took = fastest(lambda: predictor.outputs_of(whole, predictor.answering), device, 1)
     print(f"of it networks: {took:.2f} s, {len(graphs) * seeds / took:,.0f}")
-    reference = predictor.checkpoint.reference
+    reference = predictor.reference
     assert reference is not None
     took = fastest(lambda: reference.index.nearest(whole.graphs), device, 1)
     print(f"of it similarity to {len(reference.index):,} training graphs: {took:.2f} s")

@@ -125,7 +125,7 @@ def measure(
     known = task.select(test[torch.from_numpy(chosen)])
     graphs, truth, ptr = known.graphs, known.truth.numpy(), known.graphs.node_ptr.numpy()
     accuracy = _accuracies(predictor)
-    seeds = [seed for seed in predictor.checkpoint.seeds if accuracy[seed] >= LEARNT]
+    seeds = [seed for seed in predictor.seeds if accuracy[seed] >= LEARNT]
     if not seeds:
         raise LookHopsError(f"{name}: no model reaches {LEARNT:.0%}; take more graphs or epochs.")
     scores = [way(predictor, graphs, seed) for seed in seeds]
@@ -177,7 +177,7 @@ def _weights(fitted: Fitted) -> Iterable[torch.Tensor]:
 
 def _accuracies(predictor: Predictor) -> dict[int, float]:
     """Share of the test graphs that the model of each seed answers right."""
-    own = predictor.checkpoint.config["metrics"]["seeds"]
+    own = predictor.config["metrics"]["seeds"]
     return {int(seed): metrics["accuracy"] for seed, metrics in own.items()}
 
 

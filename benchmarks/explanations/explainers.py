@@ -150,10 +150,10 @@ def _told(predictor: Predictor, graphs: Graphs, seed: int) -> tuple[GraphNetwork
 
 def _units(predictor: Predictor, graphs: Graphs, seed: int) -> Callable[[Tensor], Tensor]:
     """The log-odds of the class that is answered."""
-    _, head = find_head(predictor.checkpoint.task, None)
+    _, head = find_head(predictor.task, None)
     classes = torch.from_numpy(predictor.predict(graphs).numbers).long().to(predictor.device)
     fitted = {seed: predictor.fitted[seed][:1]}
-    model = Together.of(fitted, 0, head, predictor.checkpoint.calibration)
+    model = Together.of(fitted, 0, head, predictor.calibration)
     units = Question(head, classes).of_networks(model.leaves)
     return lambda outputs: units(outputs[None])[0]
 

@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 
 from lookhops.cli.demo import MOLECULES
-from lookhops.models.folder import load_model
+from lookhops.models import Predictor
 from lookhops.sources.loading import load
 
 
@@ -18,7 +18,7 @@ def test_the_whole_demo(lookhops, tmp_path):
     for word in ("hops k", "k = 2 keeps", "LookHops", "GCN", "90% interval", "What to type next"):
         assert word in out
     assert "of the mean" in out
-    assert load_model(tmp_path / "demo" / "numbers" / "lookhops").task.kind == "regression"
+    assert Predictor(tmp_path / "demo" / "numbers" / "lookhops", "cpu").task.kind == "regression"
     shown = [line for line in out.splitlines() if str(tmp_path) not in line]
     assert max(map(len, shown)) <= 80
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")

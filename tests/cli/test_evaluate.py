@@ -124,7 +124,7 @@ def test_graphs_are_known_by_what_they_are(models, table):
 
     other = [Chem.MolToSmiles(Chem.MolFromSmiles(s), doRandom=True) for s in smiles]
     again = from_smiles(other, y=found.targets[0].truth[trained], ids=["x"] * 5)
-    assert predictor.checkpoint.reference.part_of(predictor.read(again)).tolist() == ["train"] * 5
+    assert predictor.reference.part_of(predictor.read(again)).tolist() == ["train"] * 5
 
 
 def test_numbers_and_several_targets(models, table):
@@ -145,12 +145,12 @@ def test_numbers_and_several_targets(models, table):
 @pytest.mark.parametrize("name", ["soluble", "logS", "logS,soluble"])
 def test_the_naive_answer_is_that_of_training(models, table, name):
     predictor = Predictor(models / name, "cpu")
-    config = predictor.checkpoint.config
+    config = predictor.config
     graphs = load(table, target=name)[:100]
     test = SplitPlan.of(graphs, read(Protocol, config["protocol"])).splits[11].test
     found = evaluate(predictor, graphs.select(test), resamples=20)
     trained = config["metrics"]["seeds"]["11"]
-    for head, target in zip(predictor.checkpoint.task.heads, found.targets, strict=True):
+    for head, target in zip(predictor.task.heads, found.targets, strict=True):
         own = {"logS": ("mean_mae", "mean_rmse"), "soluble": ("majority",)}[target.name]
         for metric in own:
             assert target.all.values[metric] == pytest.approx(trained[head.key(metric)])

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lookhops.models.folder import load_model
+from lookhops.models import Predictor
 from molecule_sets import written
 
 SMALL = ("--hidden", 8, "--layers", 2, "--epochs", 4, "--fingerprint", 1, "--device", "cpu")
@@ -31,9 +31,9 @@ def test_numbers_are_trained_resumed_and_kept(lookhops, table, tmp_path):
     assert (code, again) == (0, out)
     code, _, err = lookhops(*command, "--loss", "mae", "--split", "random", "--resume")
     assert (code, "loss 'huber' there, 'mae' here" in err) == (2, True)
-    found = load_model(tmp_path / "m")
+    found = Predictor(tmp_path / "m", "cpu")
     assert found.task.to_dict() == {"kind": "regression", "name": "size", "loss": "huber"}
-    assert [values.shape for values in found.fitted.values()] == [(2,), (2,)]
+    assert [values.shape for values in found.target_scales.values()] == [(2,), (2,)]
     head = (tmp_path / "m" / "predictions.csv").read_text().splitlines()[0]
     assert head == "seed,graph,id,nodes,size,predicted size"
     assert "val_mae" in (tmp_path / "m" / "history.csv").read_text().splitlines()[0]
@@ -49,7 +49,7 @@ def test_several_targets_have_a_row_each(lookhops, table, tmp_path):
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config["task"]["names"] == ["even", "kind", "size"]
     assert "size: mae" in config["metrics"]["summary"]
-    assert load_model(tmp_path / "m").fitted[11].shape == (2,)
+    assert Predictor(tmp_path / "m", "cpu").target_scales[11].shape == (2,)
 
 
 def test_the_coverage_of_each_class_and_large_shares_are_printed(lookhops, table, tmp_path):

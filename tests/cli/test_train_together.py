@@ -57,4 +57,4 @@ def test_a_lost_worker_is_a_sentence_and_the_training_goes_on(tmp_path):
     assert [one.returncode for one in both] == [0, 0], said + silence
     assert json.loads(told)["epochs"].keys() == {"11", "22"}
     assert (nothing, silence) == ("", "")
-    assert Predictor(folder, "cpu").checkpoint.seeds == (11, 22)
+    assert Predictor(folder, "cpu").seeds == (11, 22)

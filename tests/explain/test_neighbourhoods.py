@@ -18,7 +18,7 @@ def test_weights_and_counts_are_those_of_a_naive_count(trained):
     predictor = trained(graphs, FINGERPRINT)
     found = top_neighbourhoods(predictor, graphs, shown=5)
     assert set(found) == {"different", "same"}
-    preprocessing = predictor.checkpoint.preprocessing(11)
+    preprocessing = predictor.preprocessing(11)
     table = predictor.models[11].readings["fingerprint"].weight.detach()
     codes = predictor.prepare(graphs).codes_with(None)
     identity = identities(graphs, 5)

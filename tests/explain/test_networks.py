@@ -78,7 +78,7 @@ def test_numbers_are_explained_in_a_stack(trained, graphs):
 def test_members_whose_average_is_calibrated_add_up(trained, graphs):
     model = trained(graphs, SMALL, seeds=(11, 22), members=2, max_epochs=5)
     for seed, temperature in (("11", 0.25), ("22", 3.0)):
-        model.checkpoint.config["metrics"]["seeds"][seed]["temperature"] = temperature
+        model.config["metrics"]["seeds"][seed]["temperature"] = temperature
     found = attribute(model, graphs)
     size = np.maximum(np.abs(found.value - found.baseline), 1)
     assert (np.abs(found.residual) <= 0.01 * size).all()

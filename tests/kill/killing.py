@@ -29,8 +29,8 @@ torch.set_num_threads(1)  # before anything runs: a forked child must not miss i
 from lookhops import cli  # noqa: E402
 from lookhops.core import files  # noqa: E402
 from lookhops.core.errors import LookHopsError  # noqa: E402
+from lookhops.models import Predictor  # noqa: E402
 from lookhops.models.config import CONFIG, PREDICTIONS  # noqa: E402
-from lookhops.models.folder import load_model  # noqa: E402
 from lookhops.runs.results import Results  # noqa: E402
 from lookhops.runs.store import Store  # noqa: E402
 from lookhops.runs.tune.tuning import read_tuning  # noqa: E402
@@ -132,10 +132,10 @@ def model(folder: Path) -> Any:
     path = folder / "model"
     if not files.current(path / CONFIG).is_file():
         return None
-    found = load_model(path)
+    found = Predictor(path, "cpu")
     weights = [
         {name: value.tolist() for name, value in member.tensors().items()}
-        for members in found.members.values()
+        for members in found.fitted.values()
         for member in members
     ]
     return weights, files.read_bytes(path / PREDICTIONS)

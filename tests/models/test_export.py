@@ -90,8 +90,8 @@ def test_what_is_exported_answers_as_the_model(tmp_path, exporting, architecture
         for name in ("is_exporting", "is_compiling"):
             training.setattr(torch.compiler, name, lambda: False)
         predictor = tiny(tmp_path, with_numbers(), architecture, protocol)
-        graphs = predictor.read(made_up(predictor.checkpoint, 50))
-        model = ExportedModel(predictor.checkpoint).eval()
+        graphs = predictor.read(made_up(predictor, 50))
+        model = ExportedModel(predictor).eval()
         own = predictor.predict(graphs).probabilities
     given = {name: torch.from_numpy(own) for name, own in model.inputs.arrays(graphs).items()}
     with torch.no_grad():
@@ -123,7 +123,7 @@ def test_onnx_and_the_example_that_needs_nothing_else(tmp_path, monkeypatch, cap
     predictor = tiny(tmp_path, graphs, network)
     file = tmp_path / "model.onnx"
     graphs = predictor.read(graphs)
-    export_model(predictor.checkpoint, file, graphs[:5])
+    export_model(predictor, file, graphs[:5])
     found = compare(predictor, load_exported(file), graphs)
     assert found.graphs == 40
     assert found.is_small
@@ -168,7 +168,7 @@ def test_the_example_puts_edges_in_as_predict_does(lookhops, tmp_path, monkeypat
     code, _, err = lookhops("train", tmp_path / "one way", "-o", model, *options.split())
     assert code == 0, err
     predictor = Predictor(model, "cpu")
-    export_model(predictor.checkpoint, file, predictor.read(load(tmp_path / "one way"))[:5])
+    export_model(predictor, file, predictor.read(load(tmp_path / "one way"))[:5])
     for name in tables:
         code, out, err = lookhops("predict", model, tmp_path / name, "--json")
         assert code == 0, err
@@ -210,7 +210,7 @@ def three_rings(tmp_path, monkeypatch):
 def test_rounding_decides_where_scores_are_apart_by_just_what_counts_as_equal(three_rings):
     predictor, graphs = three_rings
     given = Inputs.of(predictor.encoding).arrays(graphs)
-    found = rests_on_rounding(ExportedModel(predictor.checkpoint).eval(), given)
+    found = rests_on_rounding(ExportedModel(predictor).eval(), given)
     assert found.tolist() == [True, False, False]
 
 
@@ -261,6 +261,6 @@ def test_without_onnx_there_is_a_sentence_before_anything_is_done(tmp_path, monk
     graphs = load("hops-1", size=20)
     predictor = tiny(tmp_path, graphs, replace(SMALL, layers=1))
     with pytest.raises(LookHopsError, match="onnx"):
-        export_model(predictor.checkpoint, tmp_path / "model.onnx", predictor.read(graphs))
+        export_model(predictor, tmp_path / "model.onnx", predictor.read(graphs))
     with pytest.raises(LookHopsError, match=r'pip install "lookhops\[export\]"'):
         load_exported(tmp_path / "model.onnx")

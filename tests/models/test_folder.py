@@ -16,7 +16,6 @@ from lookhops.core import files
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import pack_tensors
 from lookhops.models.config import FORMAT, run_records
-from lookhops.models.folder import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
@@ -67,9 +66,9 @@ def test_weights_come_back_as_they_were(tmp_path, tasks):
     protocol = Protocol(seeds=(11,), max_epochs=2, batch_size=16)
     [run] = train(tasks, SMALL, protocol, device="cpu")
     train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu")
-    loaded = load_model(tmp_path / "m")
+    loaded = Predictor(tmp_path / "m", "cpu")
     assert loaded.architecture == SMALL
-    model = loaded.networks(11)[0].network
+    model = loaded.networks[11][0].network
     weights = model.state_dict()
     assert all(torch.equal(weights[key], run.weights[key]) for key in run.weights)
     with torch.no_grad():
@@ -84,7 +83,7 @@ def check_comes_back(folder, graphs, **network):
     train_into(folder, graphs, architecture, protocol, device="cpu")
     with torch.no_grad():
         torch.testing.assert_close(
-            load_model(folder).networks(11)[0].network(graphs[run.split.test]),
+            Predictor(folder, "cpu").networks[11][0].network(graphs[run.split.test]),
             run.predictions["test"],
         )
     assert len(Predictor(folder, device="cpu").predict(graphs).ids) == len(graphs)
@@ -111,7 +110,7 @@ def test_a_layer_of_pyg_that_is_too_large_for_memory_is_not_tried(tmp_path, task
     train_into(tmp_path / "m", tasks[:24], architecture, protocol, device="cpu")
     edit(tmp_path / "m", learner=network({**asdict(architecture), "hidden": 65536}))
     with pytest.raises(LookHopsError, match=r"config\.json"):
-        load_model(tmp_path / "m")
+        Predictor(tmp_path / "m", "cpu")
 
 
 def test_a_planted_pickle_is_refused_and_not_run(folder, tmp_path):
@@ -124,10 +123,10 @@ def test_a_planted_pickle_is_refused_and_not_run(folder, tmp_path):
     for content in (pickle.dumps(Malice()), pickle.dumps(Malice(), protocol=0)):
         (folder / "model.safetensors").write_bytes(content)
         with pytest.raises(LookHopsError, match="not a safetensors file"):
-            load_model(folder)
+            Predictor(folder, "cpu")
     torch.save({"weights": Malice()}, folder / "model.safetensors")
     with pytest.raises(LookHopsError, match="not a safetensors file"):
-        load_model(folder)
+        Predictor(folder, "cpu")
     assert not marker.exists()
 
 
@@ -135,12 +134,12 @@ def test_a_planted_pickle_is_refused_and_not_run(folder, tmp_path):
 def test_a_missing_file_is_named(folder, name):
     (folder / name).unlink()
     with pytest.raises(LookHopsError, match=name):
-        load_model(folder)
+        Predictor(folder, "cpu")
 
 
 def test_no_folder(tmp_path):
     with pytest.raises(LookHopsError, match="no such model folder"):
-        load_model(tmp_path / "nothing")
+        Predictor(tmp_path / "nothing", "cpu")
 
 
 @pytest.mark.parametrize("cut", [0, 5, 200, -1])
@@ -148,7 +147,7 @@ def test_a_cut_file_is_refused(folder, cut):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(LookHopsError, match="safetensors"):
-        load_model(folder)
+        Predictor(folder, "cpu")
 
 
 def test_foreign_weights_are_told_apart(folder):
@@ -164,13 +163,13 @@ def test_foreign_weights_are_told_apart(folder):
     ):
         path.write_bytes(pack_tensors(changed, {}))
         with pytest.raises(LookHopsError, match=what):
-            load_model(folder)
+            Predictor(folder, "cpu")
 
 
 def test_another_version_is_refused(folder):
     edit(folder, format="lookhops-model-99")
     with pytest.raises(LookHopsError, match="'lookhops-model-99'"):
-        load_model(folder)
+        Predictor(folder, "cpu")
 
 
 def network(options):
@@ -202,12 +201,12 @@ def test_a_damaged_config_is_refused(folder):
         backup = (folder / "config.json").read_text()
         edit(folder, **changes)
         with pytest.raises(LookHopsError, match=what):
-            load_model(folder)
+            Predictor(folder, "cpu")
         (folder / "config.json").write_text(backup)
     for text in ("", "{", "[1]", f'{{"format": "{FORMAT}"}}'):
         (folder / "config.json").write_text(text)
         with pytest.raises(LookHopsError, match=r"config\.json"):
-            load_model(folder)
+            Predictor(folder, "cpu")
 
 
 # -------------------------------------------------------------------- disks that fail
@@ -242,7 +241,7 @@ def test_a_full_disk_at_the_end_loses_nothing(tmp_path, tasks, monkeypatch, name
     epochs = []
     train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", resume=True, on_epoch=epochs.append)
     assert not epochs  # the training itself was not done twice
-    assert load_model(folder).seeds == (11,)
+    assert Predictor(folder, "cpu").seeds == (11,)
 
 
 def test_a_full_disk_in_between_keeps_the_state_before(tmp_path, tasks, monkeypatch):
@@ -271,7 +270,7 @@ def test_a_folder_that_is_a_file(tmp_path, tasks):
 
 
 def test_overwriting_keeps_the_old_model_until_the_new_is_complete(folder, tasks):
-    before = load_model(folder)
+    before = Predictor(folder, "cpu")
     other = Architecture(hidden=4, layers=2)
 
     class Halt(Exception):
@@ -284,11 +283,11 @@ def test_overwriting_keeps_the_old_model_until_the_new_is_complete(folder, tasks
         train_into(folder, tasks, other, PROTOCOL, device="cpu")
     with pytest.raises(Halt):
         train_into(folder, tasks, other, PROTOCOL, device="cpu", overwrite=True, on_epoch=halt)
-    assert load_model(folder).config == before.config
+    assert Predictor(folder, "cpu").config == before.config
     with pytest.raises(LookHopsError, match="unfinished training"):
         train_into(folder, tasks, other, PROTOCOL, device="cpu")
     train_into(folder, tasks, other, PROTOCOL, device="cpu", resume=True)
-    assert load_model(folder).architecture == other
+    assert Predictor(folder, "cpu").architecture == other
     assert not (folder / "resume").exists()
 
 
@@ -308,11 +307,11 @@ def test_the_format_names_this_version():
 def test_what_the_records_say_stands_in_one_place(folder):
     stored = json.loads((folder / "config.json").read_text())
     assert not {"epochs", "best_epoch", "parameters", "seconds_per_epoch"} & stored.keys()
-    config = load_model(folder).config
+    config = Predictor(folder, "cpu").config
     assert config["epochs"] == {"11": 4, "22": 4}
     each = stored["metrics"]["seeds"]
     assert config["best_epoch"] == {seed: own["best_epoch"] for seed, own in each.items()}
-    weights = load_model(folder).networks(11)[0].network.state_dict()
+    weights = Predictor(folder, "cpu").networks[11][0].network.state_dict()
     assert config["parameters"] == sum(value.numel() for value in weights.values())
     per_epoch = [own["seconds_per_epoch"] for own in each.values()]
     assert config["seconds_per_epoch"] == pytest.approx(np.mean(per_epoch))

@@ -129,7 +129,7 @@ def test_shares_of_features_add_up_with_all_others(graphs, folder):
 def test_an_exported_file_takes_them_as_inputs(graphs, folder, tmp_path):
     predictor = Predictor(folder, "cpu")
     path = tmp_path / "m.pt2"
-    about = export_model(predictor.checkpoint, path, predictor.read(graphs[:8]))
+    about = export_model(predictor, path, predictor.read(graphs[:8]))
     assert about["inputs"][-2:] == ["graph_labels", "graph_numbers"]
     assert about["graph_numbers"] == ["temperature"]
     assert about["graph_labels"] == {"solvent": ["water", "ethanol"]}

@@ -32,7 +32,7 @@ def test_the_ensemble_is_the_mean_of_calibrated_seeds(predictor, tasks):
     answers = predictor.predict(tasks)
     each = []
     for seed in (11, 22):
-        temperature = predictor.checkpoint.config["metrics"]["seeds"][str(seed)]["temperature"]
+        temperature = predictor.config["metrics"]["seeds"][str(seed)]["temperature"]
         with torch.no_grad():
             outputs = predictor.models[seed](tasks).double()
         each.append((outputs / temperature).softmax(1).numpy())
@@ -265,6 +265,6 @@ def test_intervals_of_a_process_are_wider_where_it_is_less_sure(process, shuffle
     order = torch.randperm(100, generator=torch.Generator().manual_seed(0))
     again = process.predict(graphs[order]).targets[0].intervals
     assert np.allclose(again, answers.targets[0].intervals[order], rtol=1e-9)
-    found = process.checkpoint.config["metrics"]["seeds"]["1"]
+    found = process.config["metrics"]["seeds"]["1"]
     assert found["deviation_weight"] > 0
     assert found["interval_width"] == pytest.approx((high - low).mean(), rel=0.3)

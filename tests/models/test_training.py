@@ -17,7 +17,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models import training
-from lookhops.models.folder import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture, load_plugin
@@ -49,10 +48,10 @@ def same(first: Path, second: Path, graphs) -> None:
 
 def same_models(first: Path, second: Path) -> None:
     """Weights, history (without the seconds), metrics and nonconformity, bit for bit."""
-    one, two = load_model(first), load_model(second)
+    one, two = Predictor(first, "cpu"), Predictor(second, "cpu")
     assert one.seeds == two.seeds
     for seed in one.seeds:
-        for mine, other in zip(one.members[seed], two.members[seed], strict=True):
+        for mine, other in zip(one.fitted[seed], two.fitted[seed], strict=True):
             mine, other = mine.tensors(), other.tensors()
             assert all(torch.equal(mine[k], other[k]) for k in mine | other)
     timeless = [
@@ -132,7 +131,7 @@ def test_a_loss_that_is_no_number_ends_it_as_alone(helped, tasks, tmp_path, memb
         with pytest.raises(LookHopsError, match="epoch 3") as found:
             train_into(tmp_path / name, tasks, network, protocol, **options)
         said.append(str(found.value))
-    first, second = (load_model(tmp_path / name).members for name in ("alone", "helped"))
+    first, second = (Predictor(tmp_path / name, "cpu").fitted for name in ("alone", "helped"))
     assert list(first) == list(second)
     for seed, networks in first.items():
         for one, other in zip(networks, second[seed], strict=True):
@@ -198,11 +197,10 @@ def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):
     assert len(again) == 4 * 3 - 8
     same(tmp_path / "m", tmp_path / "left", tasks)
     predictor = Predictor(tmp_path / "m", "cpu")
-    inputs = predictor.inputs(predictor.prepare(tasks), 22)
     with torch.inference_mode():
-        each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[22]]
+        each = [one.outputs(tasks).double().softmax(1) for one in predictor.fitted[22]]
         outputs = predictor.outputs_of(predictor.prepare(tasks), [22])[22]
-        average = predictor.checkpoint.task.average(outputs).double().softmax(1)
+        average = predictor.task.average(outputs).double().softmax(1)
     assert not torch.equal(each[0], each[1])
     torch.testing.assert_close(average, torch.stack(each).mean(0), rtol=0, atol=1e-6)
     part = config["metrics"]["seeds"]["22"]
@@ -232,17 +230,16 @@ def test_a_final_model_of_all_graphs_answers(tasks, tmp_path):
     train_into(tmp_path / "m", tasks, SMALL, protocol, resume=True, **options)
     same(tmp_path / "m", tmp_path / "left", tasks)
     predictor = Predictor(tmp_path / "m", "cpu")
-    assert predictor.checkpoint.seeds == (11, 22)
+    assert predictor.seeds == (11, 22)
     with torch.inference_mode():
         found = predictor.answers(predictor.prepare(tasks), FINAL).numpy()
-        inputs = predictor.inputs(predictor.prepare(tasks), FINAL)
-        each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[FINAL]]
+        each = [one.outputs(tasks).double().softmax(1) for one in predictor.fitted[FINAL]]
     assert (predictor.predict(tasks).probabilities == found).all()
     temperatures = [run["temperature"] for run in config["metrics"]["seeds"].values()]
     sharpened = torch.stack(each).mean(0) ** (1 / np.median(temperatures))
     expected = sharpened / sharpened.sum(1, keepdim=True)
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
-    assert (predictor.checkpoint.reference.part_of(tasks) == "train").all()
+    assert (predictor.reference.part_of(tasks) == "train").all()
     with pytest.raises(LookHopsError, match=r"final True.*False"):
         train_into(tmp_path / "m", tasks, SMALL, protocol, resume=True, device="cpu")
 
@@ -432,7 +429,7 @@ def test_resuming_what_is_complete_trains_nothing(tasks, whole):
         whole, tasks, SMALL, PROTOCOL, device="cpu", resume=True, on_epoch=epochs.append
     )
     assert not epochs
-    assert config == load_model(whole).config
+    assert config == Predictor(whole, "cpu").config
     with pytest.raises(LookHopsError, match="other settings"):
         train_into(whole, tasks, replace(SMALL, k=1), PROTOCOL, device="cpu", resume=True)
 

@@ -10,7 +10,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol, SearchOptions
 from lookhops.core.words import p_said
 from lookhops.graphs import Target
-from lookhops.models.folder import load_model
+from lookhops.models import Predictor
 from lookhops.models.tuning import tune_into
 from lookhops.report.build import report_on
 from lookhops.runs.plan import parse_entry
@@ -41,7 +41,7 @@ def tuned(tasks, tmp_path_factory):
 
 def test_the_folder_holds_the_first_splits_choice(tuned, tasks):
     folder, found, _ = tuned
-    model = load_model(folder)
+    model = Predictor(folder, "cpu")
     chosen = parse_entry(found.searches[0].chosen.name)
     assert model.architecture == chosen.model
     assert model.config["protocol"]["learning_rate"] == dict(chosen.training).get(
@@ -90,7 +90,7 @@ def test_the_same_call_finds_all_of_it_and_more_trials_go_on(tuned, tasks, monke
     more = tune_into(folder, tasks, PROTOCOL, replace(OPTIONS, trials=4))
     assert all(a.tried[:3] == b.tried for a, b in zip(more.searches, found.searches, strict=True))
     assert more.trials == 8
-    assert load_model(folder).architecture == parse_entry(more.searches[0].chosen.name).model
+    assert Predictor(folder, "cpu").architecture == parse_entry(more.searches[0].chosen.name).model
 
 
 def test_other_settings_and_other_folders_are_refused(tuned, tasks, tmp_path):

@@ -13,7 +13,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Classical
 from lookhops.learners import parse_model
 from lookhops.models import Predictor
-from lookhops.models.folder import load_model
 from lookhops.models.ray import answered, train_on_ray
 from lookhops.runs.executor import run_plan
 from lookhops.runs.plan import Cell
@@ -95,7 +94,7 @@ def test_workers_train_one_model_as_one_process_does(model):
     graphs, network, protocol, folder, config = model
     [alone] = train(graphs, network, protocol, device="cpu")
     assert config["epochs"] == {"1": 3}
-    [fitted] = load_model(folder).members[1]
+    [fitted] = Predictor(folder, "cpu").fitted[1]
     found = fitted.tensors()
     for name, value in alone.weights.items():
         torch.testing.assert_close(found[name], value, rtol=1e-7, atol=1e-9)

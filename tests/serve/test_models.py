@@ -36,7 +36,7 @@ def test_a_changed_folder_is_read_and_who_has_begun_stays(folder, task_model):
     assert model.reload()
     assert model.predictor.version != before.version
     assert model.about()["trained_on"] == "hops-1"
-    assert before.checkpoint.config["data"]["name"] == "solubility"
+    assert before.config["data"]["name"] == "solubility"
     assert not model.reload()
     model.batcher.close()
 

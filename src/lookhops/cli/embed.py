@@ -63,7 +63,7 @@ def embed(
             head, columns = vector_columns(stream.head, part.cells, part.graphs, found, apart)
             file.write(head, columns)
 
-        config = predictor.checkpoint.config
+        config = predictor.config
         made_by = [config["weights_sha256"], seed, bits, source, stream.head]
         with growing(output, stream, made_by, streaming.resume) as file:
             computed = compute(

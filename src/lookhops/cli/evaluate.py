@@ -54,7 +54,7 @@ def evaluate(
     from lookhops.models.predictor import Predictor
 
     predictor = Predictor(model, device)
-    stored = predictor.checkpoint.reading
+    stored = predictor.reading
     if reading.target is None:
         reading = replace(reading, target=stored.target, task=stored.task)
     graphs = reading.load_input(source, stored, need_targets=True)

@@ -87,7 +87,7 @@ def explain(
     from lookhops.models.predictor import Predictor
 
     predictor = Predictor(model, device)
-    graphs = reading.load_input(source, predictor.checkpoint.reading)
+    graphs = reading.load_input(source, predictor.reading)
     if view is View.neighbourhoods:
         rows = _neighbourhoods(predictor, graphs, of_target, output, pictures)
         name, drawn = "neighbourhoods.csv", len(rows)
@@ -178,7 +178,7 @@ def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:
 
     if view is View.shares:
         return {} if seed is None else {"seed": seed}
-    first = predictor.checkpoint.answering[0]
+    first = predictor.answering[0]
     return {"seed": seed if seed is not None else "final" if first == FINAL else first}
 
 

@@ -42,16 +42,15 @@ def export(
     from lookhops.models.exported import made_up
 
     predictor = Predictor(model, "cpu")
-    checkpoint = predictor.checkpoint
-    graphs = made_up(checkpoint, CHECKED)
-    example = checkpoint.encoding.read(graphs[:RECORDED])
+    graphs = made_up(predictor, CHECKED)
+    example = predictor.encoding.read(graphs[:RECORDED])
     if check is not None:
-        graphs = reading.load_input(check, checkpoint.reading)[:CHECKED]
+        graphs = reading.load_input(check, predictor.reading)[:CHECKED]
         if not len(graphs):
             raise LookHopsError(f"{check}: there are no graphs to check the file on.")
     with warnings_as_lines():
         graphs = predictor.read(graphs)
-        about = export_model(checkpoint, output, example)
+        about = export_model(predictor, output, example)
         found = compare(predictor, load_exported(output), graphs)
     if as_json:
         print_json({"file": str(output), **about, "check": {"data": graphs.name, **asdict(found)}})

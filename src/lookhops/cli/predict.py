@@ -81,7 +81,7 @@ def predict(
             raise LookHopsError(f"{output}: JSON is printed: leave out -o, and add --json > FILE.")
         check_output(output, KINDS, source)
     with opened(model, device, reading, source, streaming) as (predictor, stream):
-        config = predictor.checkpoint.config
+        config = predictor.config
         if "stopped" in config:
             warn(f"{model}: {config['stopped']}")
         predictor.check_question(neighbours=neighbours)
@@ -128,7 +128,7 @@ class Writer:
         self.agreement = 0.0
         # Of graphs that were answered before a resumption nothing is known.
         self.when = " answered now" if file is not None and file.rows else ""
-        heads = predictor.checkpoint.task.heads
+        heads = predictor.task.heads
         self.task = heads[0].task if len(heads) == 1 else None
 
     def write(self, part: Part, answers: Predictions) -> None:

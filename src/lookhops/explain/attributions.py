@@ -274,20 +274,20 @@ def attribute(
         stacked: Whether networks are explained together, where their layers allow it; by default on
             a GPU. Numbers are the same but for rounding, which may decide between equal nodes.
     """
-    learner = predictor.checkpoint.learner
+    learner = predictor.learner
     if not learner.explains:
         raise LookHopsError(
-            f"{predictor.checkpoint.folder}: {learner.name} cannot be explained; train with "
+            f"{predictor.folder}: {learner.name} cannot be explained; train with "
             "--model gp, network or blend."
         )
-    number, head = find_head(predictor.checkpoint.task, target)
+    number, head = find_head(predictor.task, target)
     answers, prepared = predictor.predict(graphs), predictor.prepare(graphs)
     answered, classes = answers.targets[number], None
     if answered.chosen is not None:
         classes = torch.from_numpy(answered.chosen).long().to(predictor.device)
-    seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
+    seeds = predictor.answering if seed is None else (predictor.known_seed(seed),)
     fitted = {one: predictor.fitted[one] for one in seeds}
-    model = Together.of(fitted, number, head, predictor.checkpoint.calibration)
+    model = Together.of(fitted, number, head, predictor.calibration)
     parts, question = model.leaves, Question(head, classes)
     spreading = Spreading(prepared.graphs, predictor.encoding)
     found = explain_parts(parts, number, prepared, spreading, question, stacked)

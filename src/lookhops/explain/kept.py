@@ -122,12 +122,12 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
     model = predictor.models[seed]
     if not model.pools or len(model.convs) < 2:
         raise LookHopsError(
-            f"{predictor.checkpoint.folder}: its network has no pooling, so it looks at all nodes "
+            f"{predictor.folder}: its network has no pooling, so it looks at all nodes "
             "alike; train one with `--pool lookhops` and two layers or more."
         )
     if not model.pools[0].stackable:
         raise LookHopsError(
-            f"{predictor.checkpoint.folder}: its pooling is another library's, which does not say "
+            f"{predictor.folder}: its pooling is another library's, which does not say "
             "what became of each node; train one with `--pool lookhops`."
         )
     graphs = predictor.read(graphs)

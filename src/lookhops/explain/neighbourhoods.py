@@ -81,23 +81,23 @@ def top_neighbourhoods(
         target: Which target, of a model that answers several.
         shown: How many for each side.
     """
-    hops = predictor.checkpoint.architecture.fingerprint
+    hops = predictor.architecture.fingerprint
     if hops is None:
         raise LookHopsError(
-            f"{predictor.checkpoint.folder}: its network reads no exact neighbourhoods; train one "
+            f"{predictor.folder}: its network reads no exact neighbourhoods; train one "
             "with `--fingerprint 5`."
         )
-    _, head = find_head(predictor.checkpoint.task, target)
+    _, head = find_head(predictor.task, target)
     weights = [
         _entry_weights(predictor, graphs, seed, network)[..., head.channels]
-        for seed in predictor.checkpoint.answering
+        for seed in predictor.answering
         for network in predictor.members[seed]
     ]
     mean = torch.stack(weights).mean(0).flatten(0, 1).cpu().numpy()
-    fitted, place = predictor.checkpoint.fitted, head.fitted or slice(None)
-    scales = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
+    fitted, place = predictor.target_scales, head.fitted or slice(None)
+    scales = [fitted[seed][place] for seed in predictor.answering if seed in fitted]
     sides = head.task.sides(mean, scales)
-    first = predictor.checkpoint.preprocessing(predictor.checkpoint.answering[0])
+    first = predictor.preprocessing(predictor.answering[0])
     found = _Found(predictor.prepare(graphs).graphs.to("cpu"), hops, first.bins)
     return {side: found.best(side, weight, shown) for side, weight in sides.items()}
 
@@ -106,7 +106,7 @@ def _entry_weights(
     predictor: Predictor, graphs: Graphs, seed: int, network: GraphNetwork
 ) -> torch.Tensor:
     """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
-    encoding = predictor.checkpoint.preprocessing(seed)
+    encoding = predictor.preprocessing(seed)
     row, has_row, scale = fingerprint_entries(predictor.prepare(graphs), encoding)
     table = network.readings["fingerprint"].get_parameter("weight").detach()
     if not len(table):

@@ -25,7 +25,6 @@ from lookhops.core.words import counted
 from lookhops.graphs import Graphs
 from lookhops.models import Predictor
 from lookhops.models.exported import ExportedModel, Inputs
-from lookhops.models.folder import Checkpoint
 from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import NodePooling
 from lookhops.ops.batch import GraphBatch, Pooled
@@ -50,7 +49,7 @@ AXES = {
 LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")
 
 
-def export_model(checkpoint: Checkpoint, path: Path, example: Graphs) -> dict[str, Any]:
+def export_model(predictor: Predictor, path: Path, example: Graphs) -> dict[str, Any]:
     """Write a model as one file, ``.onnx`` or ``.pt2``; what it holds besides, as for JSON.
 
     It is run on the ``example``, graphs that the model's encoding has read, while it is recorded.
@@ -59,11 +58,11 @@ def export_model(checkpoint: Checkpoint, path: Path, example: Graphs) -> dict[st
         raise LookHopsError(
             f"{path}: an exported model is a file that ends in {ONNX} or {PROGRAM}."
         )
-    model = ExportedModel(checkpoint).eval()
+    model = ExportedModel(predictor).eval()
     _check_layers(model)
     for name in ONNX_NEEDS if path.suffix == ONNX else ():
         _import(name)
-    about = describe(checkpoint, model)
+    about = describe(predictor, model)
     with _quiet():
         program = _program(model, model.inputs.arrays(example))
         if path.suffix == ONNX:
@@ -76,20 +75,20 @@ def export_model(checkpoint: Checkpoint, path: Path, example: Graphs) -> dict[st
     return about
 
 
-def describe(checkpoint: Checkpoint, model: ExportedModel) -> dict[str, Any]:
+def describe(predictor: Predictor, model: ExportedModel) -> dict[str, Any]:
     """What an exported file says of itself: inputs, columns, answers."""
     answers = []
-    for head in checkpoint.task.heads:
-        start, stop, _ = head.channels.indices(checkpoint.task.out_channels)
+    for head in predictor.task.heads:
+        start, stop, _ = head.channels.indices(predictor.task.out_channels)
         what: dict[str, Any] = {"target": head.title, "kind": head.task.kind}
         answers.append({**what, "channels": [start, stop], **head.task.choices})
     return {
         "format": FORMAT,
         "lookhops": __version__,
-        "trained_on": checkpoint.config["data"]["name"],
-        "featuriser": checkpoint.encoding.featuriser,
-        **({"rdkit": rdkit} if (rdkit := checkpoint.config["versions"].get("rdkit")) else {}),
-        "directed": checkpoint.reading.directed,
+        "trained_on": predictor.config["data"]["name"],
+        "featuriser": predictor.encoding.featuriser,
+        **({"rdkit": rdkit} if (rdkit := predictor.config["versions"].get("rdkit")) else {}),
+        "directed": predictor.reading.directed,
         "inputs": list(model.inputs.names),
         **model.inputs.about(),
         "answers": answers,
@@ -120,9 +119,9 @@ def _check_layers(model: ExportedModel) -> None:
         for kind, layers in (("conv", Convolution), ("pool", NodePooling)):
             for layer in getattr(network, f"{kind}s", ()):
                 if not isinstance(layer, layers):
-                    name = getattr(model.checkpoint.architecture, kind)
+                    name = getattr(model.architecture, kind)
                     raise LookHopsError(
-                        f"{model.checkpoint.folder}: its layer {name!r} cannot be exported: the "
+                        f"{model.folder}: its layer {name!r} cannot be exported: the "
                         "convolutions of LookHops can, and poolings that drop nodes (lookhops, "
                         "topk, sag, ipool)."
                     )
@@ -276,7 +275,7 @@ def compare(
     if notable.any():
         again = graphs[np.flatnonzero(notable)]
         by_rounding[notable] = rests_on_rounding(
-            ExportedModel(predictor.checkpoint).eval(), inputs.arrays(again)
+            ExportedModel(predictor).eval(), inputs.arrays(again)
         )
     return Difference(
         graphs=len(graphs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
-from lookhops.models.folder import Checkpoint
+from lookhops.models.predictor import Predictor
 from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency
 from lookhops.ops.batch import WholeInputs
@@ -135,15 +136,13 @@ class ExportedModel(nn.Module):
     follow from those of the inputs.
     """
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, predictor: Predictor) -> None:
         super().__init__()
-        self.checkpoint = checkpoint
-        self.inputs = Inputs.of(checkpoint.encoding)
-        self.members = {
-            seed: [one.network for one in checkpoint.networks(seed)]
-            for seed in checkpoint.answering
-        }
-        self.networks = nn.ModuleList(one for each in self.members.values() for one in each)
+        self.predictor = predictor
+        self.inputs = Inputs.of(predictor.encoding)
+        _ = predictor.architecture  # a blend has none
+        each = (predictor.members[seed] for seed in predictor.answering)
+        self.networks = nn.ModuleList(chain.from_iterable(each))
 
     def forward(
         self,
@@ -169,30 +168,30 @@ class ExportedModel(nn.Module):
         }
         graphs = self.inputs.graphs({name: x for name, x in given.items() if x is not None})
         prepared = self._prepared(graphs)
-        each = [self._answers(prepared, seed) for seed in self.checkpoint.answering]
+        each = [self._answers(prepared, seed) for seed in self.predictor.answering]
         return torch.stack(each).mean(0).float()
 
     def _prepared(self, graphs: Graphs) -> PreparedGraphs:
         """As ``PreparedGraphs.of``, without the checks that read values."""
-        encoding, totals = self.checkpoint.encoding, None
-        if self.checkpoint.architecture.totals:
+        encoding, totals = self.predictor.encoding, None
+        if self.predictor.architecture.totals:
             totals = encoding.totals(graphs)
             if (columns := encoding.encode_whole(graphs)) is not None:
                 totals = torch.cat((totals, columns), 1)
-        return PreparedGraphs(graphs, self.checkpoint.architecture.fingerprint, totals)
+        return PreparedGraphs(graphs, self.predictor.architecture.fingerprint, totals)
 
     def _answers(self, prepared: PreparedGraphs, seed: int) -> Tensor:
         """One seed's calibrated answers, shape (g, channels)."""
-        task, fitted = self.checkpoint.task, self.checkpoint.fitted.get(seed)
+        task, fitted = self.predictor.task, self.predictor.target_scales.get(seed)
         graph_inputs, outputs = self._graph_inputs(prepared, seed), []
-        for network in self.members[seed]:
+        for network in self.predictor.members[seed]:
             batch = self._batch(prepared.graphs, network, graph_inputs, seed)
             outputs.append(task.in_units(network.classify(batch, masked=True)[0], fitted))
         together = outputs[0] if len(outputs) == 1 else task.average(outputs)
-        return task.answers(together, self.checkpoint.calibration(seed))
+        return task.answers(together, self.predictor.calibration(seed))
 
     def _graph_inputs(self, prepared: PreparedGraphs, seed: int) -> WholeInputs:
-        columns = self.checkpoint.preprocessing(seed).columns(prepared)
+        columns = self.predictor.preprocessing(seed).columns(prepared)
         number = torch.arange(_count(prepared.graphs), device=prepared.graphs.device)
         if columns.rows is None:
             return WholeInputs(number, columns.totals)
@@ -204,8 +203,8 @@ class ExportedModel(nn.Module):
         self, graphs: Graphs, network: GraphNetwork, graph_inputs: WholeInputs, seed: int
     ) -> GraphBatch:
         """The graphs as the first layer of a network sees them."""
-        encoding = self.checkpoint.encoding
-        scales, dtype = self.checkpoint.preprocessing(seed).scales, next(network.parameters()).dtype
+        encoding = self.predictor.encoding
+        scales, dtype = self.predictor.preprocessing(seed).scales, next(network.parameters()).dtype
         pattern = Pattern(graphs.row_ptr, graphs.source, row=graphs.target)
         weight = edges = None
         if network.uses_edges and encoding.edges is not None:
@@ -235,13 +234,13 @@ def _count(graphs: Graphs) -> int:
 MOST_NODES = 100
 
 
-def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
+def made_up(predictor: Predictor, count: int, seed: int = 0) -> Graphs:
     """Graphs in a model's columns, of the sizes that it was trained on, all else at random.
 
     Some values of labels are not seen by the model, some numbers are blank, some nodes alone.
     """
     generator = np.random.default_rng(seed)
-    low, high = checkpoint.config.get("facts", {}).get("nodes_range", (1, MOST_NODES))
+    low, high = predictor.config.get("facts", {}).get("nodes_range", (1, MOST_NODES))
     low = min(max(low, 1), MOST_NODES)
     sizes = generator.integers(low, min(max(high, low), MOST_NODES) + 1, size=count)
     first = np.cumsum(sizes) - sizes
@@ -257,7 +256,7 @@ def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
     )
     pairs = np.unique(np.sort(ends, axis=0), axis=1)
     source, target = (torch.from_numpy(np.concatenate(both)) for both in (pairs, pairs[::-1]))
-    encoding, scales = checkpoint.encoding, checkpoint.preprocessing(checkpoint.answering[0]).scales
+    encoding, scales = predictor.encoding, predictor.preprocessing(predictor.answering[0]).scales
     return Graphs.from_edges(
         source,
         target,

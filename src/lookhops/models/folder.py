@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,20 +20,13 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import (
     changing,
     pack_tensors,
-    read_bytes,
-    unpack_tensors,
     write_bytes,
     write_json,
 )
-from lookhops.core.options import Architecture
 from lookhops.core.reading import AS_USUAL, Reading
-from lookhops.core.schema import located
 from lookhops.core.tables import csv_text
-from lookhops.encoding import Encoding
-from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.graphs import Graphs
-from lookhops.learners import Fitted, FittedNetwork, Learner
-from lookhops.learners.learner import fitted_target, shared_tensors
+from lookhops.learners.learner import shared_tensors
 from lookhops.models.card import model_card
 from lookhops.models.config import (
     CARD,
@@ -50,9 +43,6 @@ from lookhops.models.config import (
     commonest_key,
     hash_of_config,
     learner_in,
-    one_model,
-    read_config,
-    task_in,
     with_totals,
 )
 from lookhops.models.reference import Reference
@@ -60,7 +50,7 @@ from lookhops.runs.record import Machine, about_training, conformal_scores, eval
 from lookhops.sources.counts import graph_counts
 from lookhops.sources.rdkit.descriptors import rdkit_version
 from lookhops.tasks import Calibration, Task
-from lookhops.training.runs import FINAL, NotFinite, Run, run_key
+from lookhops.training.runs import FINAL, NotFinite, Run
 
 #: Columns of a history in which not one epoch was finished.
 LOSSES = ("epoch", "train_loss", "val_loss", "seconds")
@@ -233,102 +223,6 @@ def predictions_csv(
             known = (run.seed, number, ids[number], nodes[number], *task.labels(target[number]))
             rows.append((*known, *(form % value for form, value in zip(written, row, strict=True))))
     return csv_text(("seed", "graph", "id", "nodes", *task.columns), rows)
-
-
-# -------------------------------------------------------------------- reading
-
-
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """A model folder that was read and fits together."""
-
-    folder: Path
-    config: dict[str, Any]  #: The content of ``config.json``, with its totals.
-    learner: Learner
-    encoding: Encoding  #: The columns of the graphs that it reads.
-    task: Task
-    members: dict[int, list[Fitted]]  #: For each seed one, or several whose answers are averaged.
-    fitted: dict[int, Tensor]  #: What the task took from training parts, where answers need it.
-    reference: Reference  #: What new graphs are compared with.
-
-    @property
-    def architecture(self) -> Architecture:
-        """That of its networks; other learners have none, and are refused by name."""
-        with located(str(self.folder)):
-            return self.learner.network_architecture
-
-    @property
-    def seeds(self) -> tuple[int, ...]:
-        """The seeds whose models are here."""
-        return tuple(seed for seed in self.members if seed != FINAL)
-
-    @property
-    def answering(self) -> tuple[int, ...]:
-        """The seeds whose models answer: all, or what was trained on all graphs alone."""
-        return (FINAL,) if FINAL in self.members else self.seeds
-
-    def calibration(self, seed: int) -> Calibration:
-        """What turns a seed's outputs into answers."""
-        return calibration_of(self.config["metrics"], seed)
-
-    @property
-    def reading(self) -> Reading:
-        """How the graphs were read that it was trained on."""
-        return Reading.from_dict(self.config["reading"])
-
-    def networks(self, seed: int) -> list[FittedNetwork]:
-        """The trained networks of a seed; other learners are refused by name."""
-        _ = self.architecture
-        return cast(list[FittedNetwork], self.members[seed])
-
-    def preprocessing(self, seed: int) -> Preprocessing:
-        """What was fitted beside the weights of a seed's networks."""
-        return self.networks(seed)[0].preprocessing
-
-
-def load_model(folder: Path | str) -> Checkpoint:
-    """Read a model folder and check that its parts fit each other and this version."""
-    return one_model(Path(folder), _load)
-
-
-def _load(folder: Path) -> Checkpoint:
-    config, path = read_config(folder), folder / WEIGHTS
-    content = read_bytes(path)
-    tensors, _ = unpack_tensors(content, path)
-    with located(str(folder / CONFIG)):
-        learner, task = learner_in(config), task_in(config)
-        encoding = Encoding.from_dict(config["encoding"])
-    counts = {int(seed): config["members"].get(seed, 1) for seed in config["epochs"]}
-    if last := config.get("final_model"):
-        counts[FINAL] = last["members"]
-    by_member: dict[str, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        owner, _, name = key.partition(".")
-        by_member.setdefault(owner, {})[name] = value
-    members: dict[int, list[Fitted]] = {}
-    fitted: dict[int, Tensor] = {}
-    with located(f"{path}: does not fit {CONFIG}"):
-        for seed, count in counts.items():
-            if count > len(by_member):
-                raise LookHopsError(f"it has not the {count:,} members of {run_key(seed, 0)}")
-            each = [by_member.pop(run_key(seed, member), {}) for member in range(count)]
-            shared = {k: v for k, v in each[0].items() if k.startswith(learner.fitted.shared)}
-            members[seed] = [
-                learner.fitted.from_tensors(learner, task, encoding, shared | one) for one in each
-            ]
-            if (target := fitted_target(task, shared)) is not None:
-                fitted[seed] = target
-        if by_member:
-            raise LookHopsError(f"it also has tensors of {next(iter(by_member))!r}")
-    check_hash(path, content, config["weights_sha256"])
-    path = folder / REFERENCE
-    content = read_bytes(path)
-    check_hash(path, content, config["reference_sha256"])
-    tensors, _ = unpack_tensors(content, path)
-    with located(str(path)):
-        seeds = [int(seed) for seed in config["metrics"]["seeds"]]
-        reference = Reference.from_tensors(tensors, task, seeds, encoding.descriptors)
-    return Checkpoint(folder, config, learner, encoding, task, members, fitted, reference)
 
 
 def check_hash(path: Path, content: bytes, expected: str, otherwise: str = "train again") -> None:

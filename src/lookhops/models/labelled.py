@@ -16,7 +16,6 @@ from lookhops.core.reading import called
 from lookhops.graphs import Graphs, Target
 from lookhops.models.answers import Predictions
 from lookhops.models.config import commonest_key
-from lookhops.models.folder import Checkpoint
 from lookhops.models.predictor import Predictor
 from lookhops.sources.splits.given import target_in
 from lookhops.tasks import Metric, TargetAnswers
@@ -121,17 +120,17 @@ def evaluate(
             f"{graphs.name}: the graphs have no target to compare with; in a table, name the "
             "column that has it (--target)."
         )
-    checkpoint, read = predictor.checkpoint, predictor.read(graphs)
+    read = predictor.read(graphs)
     answers = predictor.predict(read, coverage)
-    part = checkpoint.reference.part_of(read)
+    part = predictor.reference.part_of(read)
     everything = np.ones(len(graphs), dtype=bool)
     new = part == ""
     found = []
-    for head, target in zip(checkpoint.task.heads, answers.targets, strict=True):
+    for head, target in zip(predictor.task.heads, answers.targets, strict=True):
         truth = _truth(head, graphs)
         if truth is None:
             continue
-        measure = partial(_measured, head, target, truth, _naive(checkpoint, head), resamples)
+        measure = partial(_measured, head, target, truth, _naive(predictor, head), resamples)
         of_new = None if new.all() else measure(new)
         of_new = of_new if of_new is not None and of_new.graphs else None
         name, metrics = head.name or graphs.targets[0].name, _metrics(head, coverage)
@@ -144,14 +143,14 @@ def evaluate(
     return Evaluation(graphs, answers, tuple(found), part, coverage)
 
 
-def _naive(checkpoint: Checkpoint, head: Head) -> Tensor | None:
+def _naive(predictor: Predictor, head: Head) -> Tensor | None:
     """What the networks that answer would answer if they looked at no graph.
 
     Of several seeds: the mean of their training parts' means, or the commonest class in them all.
     """
-    fitted, columns = checkpoint.fitted, head.fitted or slice(None)
-    each = [fitted[seed][columns] for seed in checkpoint.answering if seed in fitted]
-    commonest = checkpoint.config.get("commonest", {}).get(commonest_key(head))
+    scales, columns = predictor.target_scales, head.fitted or slice(None)
+    each = [scales[seed][columns] for seed in predictor.answering if seed in scales]
+    commonest = predictor.config.get("commonest", {}).get(commonest_key(head))
     return head.task.typical(each, commonest)
 
 

@@ -1,9 +1,9 @@
-"""Using a trained model: one answer from all its seeds, with calibrated probabilities."""
+"""A trained model, read from its folder: one answer from all its seeds, calibrated."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import cast
@@ -14,23 +14,38 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.core.reading import listed
-from lookhops.encoding import ReadOtherwise
-from lookhops.encoding.preprocessing import PreparedGraphs
+from lookhops.core.files import read_bytes, unpack_tensors
+from lookhops.core.options import Architecture
+from lookhops.core.reading import Reading, listed
+from lookhops.core.schema import located
+from lookhops.encoding import Encoding, ReadOtherwise
+from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
 from lookhops.learners import Fitted, FittedNetwork
-from lookhops.learners.learner import mean_variance
+from lookhops.learners.learner import fitted_target, mean_variance
 from lookhops.learners.network import ensemble_of
 from lookhops.models.answers import BITS, Embeddings, Predictions, folded
-from lookhops.models.folder import Checkpoint, load_model
-from lookhops.models.reference import MOST_NEIGHBOURS, Neighbours
+from lookhops.models.config import (
+    CONFIG,
+    REFERENCE,
+    WEIGHTS,
+    calibration_of,
+    learner_in,
+    one_model,
+    read_config,
+    task_in,
+)
+from lookhops.models.folder import check_hash
+from lookhops.models.reference import MOST_NEIGHBOURS, Neighbours, Reference
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
 from lookhops.sources.rdkit.descriptors import rdkit_version
+from lookhops.tasks import Calibration
 from lookhops.tasks.answers import Ensemble
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.training.device import choose_device
 from lookhops.training.inputs import MemberInputs
+from lookhops.training.runs import FINAL, run_key
 
 
 class Predictor:
@@ -42,15 +57,84 @@ class Predictor:
     """
 
     def __init__(self, folder: Path | str, device: str | torch.device = "auto") -> None:
-        self.checkpoint: Checkpoint = load_model(folder)
-        self.encoding = self.checkpoint.encoding
-        self.device = choose_device(device)
-        #: What was fitted for each seed, whose answers are averaged.
-        self.fitted: dict[int, list[Fitted]] = {
-            seed: [one.to(self.device) for one in members]
-            for seed, members in self.checkpoint.members.items()
-        }
+        self.folder, self.device = Path(folder), choose_device(device)
+        one_model(self.folder, self._load)
         self._together: dict[tuple[int, ...], Callable[[PreparedGraphs], list[Tensor]]] = {}
+
+    def _load(self, folder: Path) -> None:
+        """Read the folder, and check that its files fit each other and this version."""
+        #: The content of ``config.json``, with its totals.
+        self.config = config = read_config(folder)
+        with located(str(folder / CONFIG)):
+            self.learner, self.task = learner_in(config), task_in(config)
+            self.encoding = Encoding.from_dict(config["encoding"])
+        path = folder / WEIGHTS
+        content = read_bytes(path)
+        tensors, _ = unpack_tensors(content, path)
+        with located(f"{path}: does not fit {CONFIG}"):
+            self._take(tensors)
+        check_hash(path, content, config["weights_sha256"])
+        path = folder / REFERENCE
+        content = read_bytes(path)
+        check_hash(path, content, config["reference_sha256"])
+        tensors, _ = unpack_tensors(content, path)
+        seeds, descriptors = map(int, config["metrics"]["seeds"]), self.encoding.descriptors
+        with located(str(path)):
+            self.reference = Reference.from_tensors(tensors, self.task, list(seeds), descriptors)
+
+    def _take(self, tensors: Mapping[str, Tensor]) -> None:
+        """What was fitted, from the tensors of all members; of a seed the first has the shared."""
+        config, learner, task = self.config, self.learner, self.task
+        #: What was fitted for each seed: one, or several whose answers are averaged.
+        self.fitted: dict[int, list[Fitted]] = {}
+        #: What the task took from each seed's training part, where answers need it.
+        self.target_scales: dict[int, Tensor] = {}
+        counts = {int(seed): config["members"].get(seed, 1) for seed in config["epochs"]}
+        if last := config.get("final_model"):
+            counts[FINAL] = last["members"]
+        by_member: dict[str, dict[str, Tensor]] = {}
+        for key, value in tensors.items():
+            owner, _, name = key.partition(".")
+            by_member.setdefault(owner, {})[name] = value
+        for seed, count in counts.items():
+            if count > len(by_member):
+                raise LookHopsError(f"it has not the {count:,} members of {run_key(seed, 0)}")
+            each = [by_member.pop(run_key(seed, member), {}) for member in range(count)]
+            shared = {k: v for k, v in each[0].items() if k.startswith(learner.fitted.shared)}
+            made = (
+                learner.fitted.from_tensors(learner, task, self.encoding, shared | one)
+                for one in each
+            )
+            self.fitted[seed] = [one.to(self.device) for one in made]
+            if (scale := fitted_target(task, shared)) is not None:
+                self.target_scales[seed] = scale
+        if by_member:
+            raise LookHopsError(f"it also has tensors of {next(iter(by_member))!r}")
+
+    @property
+    def architecture(self) -> Architecture:
+        """That of its networks; other learners have none, and are refused by name."""
+        with located(str(self.folder)):
+            return self.learner.network_architecture
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds whose models are here."""
+        return tuple(seed for seed in self.fitted if seed != FINAL)
+
+    @property
+    def answering(self) -> tuple[int, ...]:
+        """The seeds whose models answer: all, or what was trained on all graphs alone."""
+        return (FINAL,) if FINAL in self.fitted else self.seeds
+
+    def calibration(self, seed: int) -> Calibration:
+        """What turns a seed's outputs into answers."""
+        return calibration_of(self.config["metrics"], seed)
+
+    @property
+    def reading(self) -> Reading:
+        """How the graphs were read that it was trained on."""
+        return Reading.from_dict(self.config["reading"])
 
     @cached_property
     def networks(self) -> dict[int, list[FittedNetwork]]:
@@ -59,9 +143,14 @@ class Predictor:
             seed: [part for one in members for _, part in one.parts(0) if not part.is_sum]
             for seed, members in self.fitted.items()
         }
-        if not self.checkpoint.learner.explains or not any(each.values()):
-            _ = self.checkpoint.architecture
+        if not self.learner.explains or not any(each.values()):
+            _ = self.architecture
         return cast(dict[int, list[FittedNetwork]], each)
+
+    def preprocessing(self, seed: int) -> Preprocessing:
+        """What was fitted beside the weights of a seed's networks."""
+        _ = self.architecture
+        return self.networks[seed][0].preprocessing
 
     @cached_property
     def members(self) -> dict[int, list[GraphNetwork]]:
@@ -82,14 +171,13 @@ class Predictor:
     @cached_property
     def _other_rdkit(self) -> str:
         """Which descriptors another version of RDKit computes otherwise, in a sentence."""
-        checkpoint, names = self.checkpoint, self.encoding.descriptors
-        then = checkpoint.config["versions"].get("rdkit")
+        names, then = self.encoding.descriptors, self.config["versions"].get("rdkit")
         if not names or then in (None, rdkit_version()):
             return ""
-        if not (changed := checkpoint.reference.computed_otherwise(names)):
+        if not (changed := self.reference.computed_otherwise(names)):
             return ""
         return (
-            f"{checkpoint.folder}: RDKit {rdkit_version()} gives other values of {listed(changed)} "
+            f"{self.folder}: RDKit {rdkit_version()} gives other values of {listed(changed)} "
             f"than RDKit {then}, with which the model was trained: answers may be off; install "
             "that version, or train again."
         )
@@ -97,7 +185,7 @@ class Predictor:
     def prepare(self, graphs: Graphs) -> PreparedGraphs:
         """The graphs as the model reads them, and what it needs to know of each of them."""
         graphs = self.read(graphs).to(self.device)
-        return self.checkpoint.learner.prepare(graphs, self.encoding)
+        return self.learner.prepare(graphs, self.encoding)
 
     def inputs(self, prepared: PreparedGraphs, seed: int) -> MemberInputs:
         """Graphs as the inputs of a seed's network."""
@@ -116,11 +204,11 @@ class Predictor:
             neighbours: How many of the most similar training graphs are given with each answer.
         """
         self.check_question(coverage, neighbours)
-        checkpoint, prepared = self.checkpoint, self.prepare(graphs)
-        outputs = self.outputs_of(prepared, checkpoint.answering)
+        prepared = self.prepare(graphs)
+        outputs = self.outputs_of(prepared, self.answering)
         by_seed = torch.stack([self._calibrated(each, seed) for seed, each in outputs.items()])
         alone = [
-            (self._calibrated([one], seed).numpy(), checkpoint.calibration(seed))
+            (self._calibrated([one], seed).numpy(), self.calibration(seed))
             for seed, each in outputs.items()
             for one in each
         ]
@@ -136,11 +224,11 @@ class Predictor:
                     regions[number] if regions else None,
                 )
             )
-            for number, head in enumerate(checkpoint.task.heads)
+            for number, head in enumerate(self.task.heads)
         )
-        reference = checkpoint.reference
+        reference = self.reference
         if neighbours:
-            found = reference.neighbours(prepared, neighbours, checkpoint.task)
+            found = reference.neighbours(prepared, neighbours, self.task)
             return Predictions(graphs.ids, targets, found.similarity[:, 0], reference.limit, found)
         similarity = reference.index.nearest(prepared.graphs, prepared.codes_of(HOPS))
         return Predictions(graphs.ids, targets, similarity, reference.limit)
@@ -148,18 +236,17 @@ class Predictor:
     def neighbours(self, graphs: Graphs, count: int = 3) -> Neighbours:
         """The ``count`` training graphs that each graph is most similar to."""
         self.check_question(neighbours=count)
-        checkpoint = self.checkpoint
-        return checkpoint.reference.neighbours(self.prepare(graphs), count, checkpoint.task)
+        return self.reference.neighbours(self.prepare(graphs), count, self.task)
 
     @property
     def version(self) -> str:
         """A short name for the weights."""
-        return str(self.checkpoint.config["weights_sha256"])[:12]
+        return str(self.config["weights_sha256"])[:12]
 
     @property
     def knows_neighbours(self) -> bool:
         """Whether the folder keeps names and targets of training graphs."""
-        return self.checkpoint.reference.known is not None
+        return self.reference.known is not None
 
     def check_question(self, coverage: float = COVERAGE, neighbours: int = 0) -> None:
         """Refuse what is no probability, and neighbours that cannot be given."""
@@ -172,7 +259,7 @@ class Predictor:
             )
         if neighbours and not self.knows_neighbours:
             raise LookHopsError(
-                f"{self.checkpoint.folder}: does not keep names and targets of its training "
+                f"{self.folder}: does not keep names and targets of its training "
                 "graphs, as folders of this version do: train again to see neighbours."
             )
 
@@ -184,7 +271,7 @@ class Predictor:
         coverage: float,
     ) -> list[Array]:
         """The conformal sets or intervals of each target, where the folder has what it takes."""
-        reference, task = self.checkpoint.reference, self.checkpoint.task
+        reference, task = self.reference, self.task
         rows: list[int] = []
         scores: list[Sequence[Array]] = []
         deviations: list[Tensor | None] = []
@@ -211,7 +298,8 @@ class Predictor:
             seed: Which of the model's seeds to ask; by default the first that answers.
             bits: Length of the fingerprint; 0 leaves it out.
         """
-        network = self.checkpoint.networks(self.known_seed(seed))[0]
+        _ = self.architecture  # a blend has networks, and none of them is the model
+        network = self.networks[self.known_seed(seed)][0]
         prepared = self.prepare(graphs)
         readout = ensemble_of([network]).readout(prepared).float().numpy()
         preprocessing = network.preprocessing
@@ -223,10 +311,10 @@ class Predictor:
     def known_seed(self, seed: int | None = None) -> int:
         """A seed of the model; none means the first that answers."""
         if seed is None:
-            return self.checkpoint.answering[0]
+            return self.answering[0]
         if seed not in self.fitted:
-            known = ", ".join(str(known) for known in self.checkpoint.seeds)
-            raise LookHopsError(f"{self.checkpoint.folder}: has no seed {seed}, but {known}.")
+            known = ", ".join(str(known) for known in self.seeds)
+            raise LookHopsError(f"{self.folder}: has no seed {seed}, but {known}.")
         return seed
 
     def outputs_of(self, prepared: PreparedGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:
@@ -234,7 +322,7 @@ class Predictor:
         key = tuple(seeds)
         if key not in self._together:
             every = [one for seed in seeds for one in self.fitted[seed]]
-            self._together[key] = self.checkpoint.learner.together(every)
+            self._together[key] = self.learner.together(every)
         outputs = iter(self._together[key](prepared))
         return {seed: [next(outputs) for _ in self.fitted[seed]] for seed in seeds}
 
@@ -243,6 +331,5 @@ class Predictor:
         return self._calibrated(self.outputs_of(prepared, (seed,))[seed], seed)
 
     def _calibrated(self, outputs: Sequence[Tensor], seed: int) -> Tensor:
-        task, calibration = self.checkpoint.task, self.checkpoint.calibration(seed)
-        together = outputs[0] if len(outputs) == 1 else task.average(outputs)
-        return task.answers(together, calibration)
+        together = outputs[0] if len(outputs) == 1 else self.task.average(outputs)
+        return self.task.answers(together, self.calibration(seed))

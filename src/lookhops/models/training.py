@@ -18,7 +18,8 @@ from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Model, learner_of
 from lookhops.models.config import CONFIG
-from lookhops.models.folder import UNKNOWN, Provenance, load_model, save_model
+from lookhops.models.folder import UNKNOWN, Provenance, save_model
+from lookhops.models.predictor import Predictor
 from lookhops.runs.processes import Processes
 from lookhops.runs.side_by_side import beside
 from lookhops.runs.state import ResumeState, difference, settings_of
@@ -95,7 +96,7 @@ def train_into(
 
 
 def _published(folder: Path) -> dict[str, Any] | None:
-    return load_model(folder).config if (folder / CONFIG).exists() else None
+    return Predictor(folder, "cpu").config if (folder / CONFIG).exists() else None
 
 
 def _settings(

@@ -118,7 +118,7 @@ def without_folder(folder: Path) -> Iterator[None]:
 
 
 def _reading(predictor: Predictor) -> Reading:
-    return AS_USUAL.with_defaults_of(replace(predictor.checkpoint.reading, invalid="skip"))
+    return AS_USUAL.with_defaults_of(replace(predictor.reading, invalid="skip"))
 
 
 # -------------------------------------------------------------------- threads

@@ -184,8 +184,8 @@ class ServedModel:
 
     def about(self) -> dict[str, Any]:
         """What there is to know of the model, as JSON can hold it."""
-        checkpoint = self.predictor.checkpoint
-        config, task = checkpoint.config, checkpoint.task
+        predictor = self.predictor
+        config, task = predictor.config, predictor.task
         tested = {}
         for metric in task.metrics:
             if metric.shown and (found := config["metrics"]["summary"].get(metric.name)):
@@ -201,7 +201,7 @@ class ServedModel:
             "features": self.features,
             "neighbours": self.predictor.knows_neighbours,
             "targets": [{"name": head.name, **head.task.choices} for head in task.heads],
-            "networks": sum(len(checkpoint.members[seed]) for seed in checkpoint.answering),
+            "networks": sum(len(predictor.fitted[seed]) for seed in predictor.answering),
             "tested": tested,
             "trouble": self.trouble or None,
         }

@@ -119,7 +119,7 @@ def _open_stream(
     from lookhops.sources.graph_streams import GraphStream
     from lookhops.sources.loading import open_stream
 
-    earlier = replace(predictor.checkpoint.reading, invalid="skip")
+    earlier = replace(predictor.reading, invalid="skip")
     if source == "-":
         return reading.from_stdin(earlier, pool)
     if not source.strip():

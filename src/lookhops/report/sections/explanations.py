@@ -150,7 +150,7 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
     except LookHopsError:  # a network that reads none
         return None
     blocks: list[Block] = []
-    [head] = predictor.checkpoint.task.heads
+    [head] = predictor.task.heads
     for side, found in every.items():
         title = f"For {side}" if head.task.class_names else f"For {side} values"
         sign = -1 if title == "For low values" else 1  # a class may be called low too
