@@ -119,9 +119,9 @@ def _check_layers(model: ExportedModel) -> None:
         for kind, layers in (("conv", Convolution), ("pool", NodePooling)):
             for layer in getattr(network, f"{kind}s", ()):
                 if not isinstance(layer, layers):
-                    name = getattr(model.architecture, kind)
+                    name = getattr(model.predictor.architecture, kind)
                     raise LookHopsError(
-                        f"{model.folder}: its layer {name!r} cannot be exported: the "
+                        f"{model.predictor.folder}: its layer {name!r} cannot be exported: the "
                         "convolutions of LookHops can, and poolings that drop nodes (lookhops, "
                         "topk, sag, ipool)."
                     )
