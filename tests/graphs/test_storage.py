@@ -26,6 +26,15 @@ def test_saving_and_loading_changes_nothing(tmp_path: Path, graphs: Graphs):
     for owner, features in graphs.features.items():
         assert again.features[owner].names == features.names
     assert [file.name for file in path.parent.iterdir()] == ["set.graphs"]
+    content = path.read_bytes()
+    again.save(path)
+    assert path.read_bytes() == content
+
+
+def test_files_have_the_mode_that_new_files_have(tmp_path: Path):
+    (tmp_path / "plain").touch()
+    two_graphs().save(tmp_path / "set.graphs")
+    assert (tmp_path / "set.graphs").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -8,6 +8,7 @@ are safetensors files with a checksum of all that is in them: nothing is ever un
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import platform
@@ -20,7 +21,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from lookhops.core.errors import LookHopsError
 
@@ -287,7 +288,25 @@ def pack_tensors(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> byte
     # Copies, because safetensors refuses slices of one tensor, as stacked seeds are.
     plain = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
     text = json.dumps(note)
-    return save(plain, {"note": text, CHECKSUM: checksum(plain, text)})
+    content = save(plain, {"note": text, CHECKSUM: checksum(plain, text)})
+    with io.BytesIO(content) as file:
+        sort_metadata(file)
+        return file.getvalue()
+
+
+def sort_metadata(file: BinaryIO) -> None:
+    """Put the metadata of a safetensors file into the order of their names.
+
+    They are written in a random one, and the same content is to be the same bytes.
+    """
+    file.seek(0)
+    length = int.from_bytes(file.read(8), "little")
+    header = json.loads(file.read(length))
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(text) <= length:
+        file.seek(8)
+        file.write(text.ljust(length))
 
 
 def unpack_tensors(content: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

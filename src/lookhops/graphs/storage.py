@@ -16,7 +16,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.files import CHECKSUM, check_content, check_regular, checksum, replacing
+from lookhops.core.files import (
+    CHECKSUM,
+    check_content,
+    check_regular,
+    checksum,
+    replacing,
+    sort_metadata,
+)
 from lookhops.core.schema import Count, decode, located, read
 from lookhops.graphs.choosing import Skipped
 from lookhops.graphs.features import OWNERS, Names
@@ -62,7 +69,12 @@ def save(graphs: Graphs, path: Path | str) -> None:
         try:
             metadata = {"format": FORMAT, "rest": (text := json.dumps(header))}
             metadata[CHECKSUM] = checksum(tensors, text)
+            part.touch()
+            mode = part.stat().st_mode
             save_file(tensors, part, metadata=metadata)
+            part.chmod(mode)  # others may read what others may read of other files
+            with part.open("rb+") as file:
+                sort_metadata(file)
         except SafetensorError as error:
             raise LookHopsError(f"{path}: cannot be written ({error}).") from error
 
