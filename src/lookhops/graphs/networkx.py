@@ -22,7 +22,6 @@ from lookhops.graphs.features import (
 )
 from lookhops.graphs.indexing import Texts, pair_keys, refuse_empty
 from lookhops.graphs.targets import (
-    Target,
     class_names_of,
     columns_of_rows,
     is_blank,
@@ -183,15 +182,6 @@ def target_cells(graphs: Iterable[nx.Graph]) -> list[list[Any]]:
     return columns_of_rows(graph.graph.get("y") for graph in graphs)
 
 
-def _values(y: Tensor, targets: Sequence[Target]) -> list[Any]:
-    """What each graph carries as ``y``: the number of its class, a number, or several; or None."""
-    columns = [
-        [None if v != v else int(v) if target.classes else v for v in values.tolist()]
-        for target, values in target_columns(y, targets)
-    ]
-    return columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
-
-
 def to_networkx(graphs: Graphs) -> list[nx.Graph]:
     """A list of NetworkX graphs; see :meth:`Graphs.to_networkx`."""
     try:
@@ -207,10 +197,15 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
     of_edges = _by_name(graphs.edges.take(order), graphs.num_edges, "edge_attr")
     of_graphs = _by_name(graphs.whole, len(graphs), "u")
     node_ptr, edge_ptr = graphs.node_ptr.tolist(), graphs.edge_ptr.tolist()
-    y = None if graphs.y is None else _values(graphs.y, graphs.targets)
+    y = [  # numbers of classes, numbers, or None
+        [None if v != v else int(v) if target.classes else v for v in values.tolist()]
+        for target, values in target_columns(graphs.y, graphs.targets)
+    ]
     out = []
     for number in range(len(graphs)):
-        graph = kind(**of_graphs[number], **({} if y is None else {"y": y[number]}))
+        of_graph = [column[number] for column in y]
+        carried = {"y": of_graph if len(y) > 1 else of_graph[0]} if y else {}
+        graph = kind(**of_graphs[number], **carried)
         nodes = of_nodes[node_ptr[number] : node_ptr[number + 1]]
         graph.add_nodes_from(enumerate(nodes))
         edges = slice(edge_ptr[number], edge_ptr[number + 1])

@@ -15,8 +15,10 @@ from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.networkx import features_of
 from lookhops.graphs.targets import columns_of_rows, is_fraction, pack_targets, read_target
 
-#: What is read of a graph.
-FIELDS = ("x", "edge_index", "edge_attr", "edge_weight", "u", "y")
+#: The features that are read of a graph, and of what they are.
+FEATURES = {"x": "node", "edge_attr": "edge", "edge_weight": "edge", "u": "graph"}
+#: All that is read of it.
+FIELDS = (*FEATURES, "edge_index", "y")
 #: Whole numbers below this are numbers of classes.
 MOST_CLASSES = 1000
 
@@ -35,36 +37,34 @@ def edges_of(
     if graph_features:
         data = _listed(data)
         named = _fields(data, graph_features)
-    nodes, edges, edge_index, x, edge_attr, edge_weight, u, y = _in_one_piece(data)
+    sizes, found = _in_one_piece(data)
+    nodes, edge_index = sizes["node"], found["edge_index"]
     if "y" not in fields:
-        fields |= _targets(y, len(nodes))
-    node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
+        fields |= _targets(found["y"], len(nodes))
+    ptr = {owner: to_offsets(each) for owner, each in sizes.items()}
+    node_ptr, edge_ptr = ptr["node"], ptr["edge"]
     local_size = spread(nodes, edge_ptr, edge_index.shape[1])
     _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
-    graph_ptr = torch.arange(len(nodes) + 1)
-    for features, ptr, what in (
-        (x, node_ptr, "a node feature"),
-        (edge_attr, edge_ptr, "an edge feature"),
-        (edge_weight, edge_ptr, "an edge feature"),
-        (u, graph_ptr, "a graph feature"),
-    ):
-        if features is not None:
+    for name, owner in FEATURES.items():
+        if found[name] is not None:
             # Comparisons with NaN, a blank, are false.
-            wrong = (features.abs() > torch.finfo(torch.float32).max).any(1)
-            _refuse(wrong, ptr, f"{what} that is not a finite number of float32")
-    edge_features = Features.from_columns(edge_attr)
-    if edge_weight is not None:
+            wrong = (found[name].abs() > torch.finfo(torch.float32).max).any(1)
+            article = "an" if owner == "edge" else "a"
+            what = f"{article} {owner} feature that is not a finite number of float32"
+            _refuse(wrong, ptr[owner], what)
+    edge_features, weight = Features.from_columns(found["edge_attr"]), found["edge_weight"]
+    if weight is not None:
         numbers = edge_features.numbers
-        weight = edge_weight.float() if numbers is None else edge_weight.to(numbers)
+        weight = weight.float() if numbers is None else weight.to(numbers)
         edge_features = edge_features.beside(Features(weight, ("edge_weight",)))
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
     return {
         "source": source,
         "target": target,
         "nodes_per_graph": nodes,
-        "nodes": Features.from_columns(x),
+        "nodes": Features.from_columns(found["x"]),
         "edges": edge_features,
-        "whole": Features(u).beside(named),
+        "whole": Features(found["u"]).beside(named),
         **fields,
     }
 
@@ -83,19 +83,18 @@ def _fields(data: Sequence[Data], names: Sequence[str]) -> Features:
 
 def target_cells(data: Iterable[Data]) -> list[list[Any]]:
     """What the graphs carry as ``y``: a column for each target, one cell a graph, None if blank."""
-    nodes, *_, y = _in_one_piece(data)
-    return [] if y is None else _cells(y, len(nodes))
+    sizes, found = _in_one_piece(data)
+    return [] if found["y"] is None else _cells(found["y"], len(sizes["node"]))
 
 
-_Rows = Tensor | None
-_Collated = tuple[Tensor, Tensor, Tensor, _Rows, _Rows, _Rows, _Rows, Any]
+#: How many nodes, edges and graphs (one) each graph has, and its fields.
+_Collated = tuple[dict[str, Tensor], dict[str, Any]]
 
 
 def _in_one_piece(data: Any) -> _Collated:
-    """Sizes, edges, features and targets of all graphs."""
-    collated = _collated(data) or _collate(_listed(data))
-    refuse_empty(collated[0])
-    return collated
+    sizes, found = _collated(data) or _collate(_listed(data))
+    refuse_empty(sizes["node"])
+    return {**sizes, "graph": torch.ones_like(sizes["node"])}, found
 
 
 def _listed(data: Any) -> list[Any]:
@@ -131,9 +130,9 @@ def _collated(dataset: Any) -> _Collated | None:
     used = set(FIELDS) & set(stored.keys())
     if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
         return None
-    nodes, edges = slices["x"].diff(), slices["edge_index"].diff()
-    x, attr, weight, u = (_two_axes(stored.get(k)) for k in ("x", "edge_attr", "edge_weight", "u"))
-    return nodes, edges, stored.edge_index.cpu(), x, attr, weight, u, stored.y
+    sizes = {"node": slices["x"].diff(), "edge": slices["edge_index"].diff()}
+    found = {name: _two_axes(stored.get(name)) for name in FEATURES}
+    return sizes, {**found, "edge_index": stored.edge_index.cpu(), "y": stored.y}
 
 
 def _collate(data: list[Data]) -> _Collated:
@@ -142,18 +141,17 @@ def _collate(data: list[Data]) -> _Collated:
         raise LookHopsError("PyG graphs with adj_t alone cannot be packed: give them edge_index.")
     none = torch.zeros(2, 0, dtype=torch.long)
     edge_index = [none if d.edge_index is None else d.edge_index.long().cpu() for d in data]
-    nodes = torch.tensor([d.num_nodes or 0 for d in data], dtype=torch.long)
-    edges = torch.tensor([e.shape[1] for e in edge_index], dtype=torch.long)
-    return (
-        nodes,
-        edges,
-        torch.cat([none, *edge_index], 1),
-        _cat([d.x for d in data], "x", nodes),
-        _cat([d.edge_attr for d in data], "edge_attr", edges),
-        _cat([d.get("edge_weight") for d in data], "edge_weight", edges),
-        _cat([d.get("u") for d in data], "u", torch.ones_like(nodes)),
-        None if all(d.y is None for d in data) else [d.y for d in data],
-    )
+    sizes = {
+        "node": torch.tensor([d.num_nodes or 0 for d in data], dtype=torch.long),
+        "edge": torch.tensor([e.shape[1] for e in edge_index], dtype=torch.long),
+        "graph": torch.ones(len(data), dtype=torch.long),
+    }
+    found: dict[str, Any] = {
+        name: _cat([d.get(name) for d in data], name, sizes[owner])
+        for name, owner in FEATURES.items()
+    }
+    y = None if all(d.y is None for d in data) else [d.y for d in data]
+    return sizes, {**found, "edge_index": torch.cat([none, *edge_index], 1), "y": y}
 
 
 def _check_kind(data: list[Any]) -> None:

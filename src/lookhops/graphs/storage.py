@@ -169,8 +169,10 @@ def _take_columns(tensors: dict[str, Tensor], header: _Header) -> dict[str, np.n
         if values is None:
             raise LookHopsError(f"the column {key!r} is missing")
         try:
-            stored = values.numpy()
-            found[key] = _to_texts(stored) if key in header.text_columns else stored
+            found[key] = values.numpy()
+            if key in header.text_columns:
+                texts = found[key].tobytes().decode().split("\0")[:-1]
+                found[key] = np.array(texts, dtype=object)
         except (TypeError, UnicodeDecodeError) as error:
             raise LookHopsError(f"the column {key!r} cannot be read ({error})") from error
     return found
@@ -215,7 +217,3 @@ def _from_texts(column: np.ndarray) -> np.ndarray:
     """Texts as UTF-8 bytes, each closed by a zero byte, which no text may hold."""
     texts = ("" if value is None else str(value).replace("\0", "") for value in column)
     return np.frombuffer(bytearray("".join(f"{text}\0" for text in texts).encode()), np.uint8)
-
-
-def _to_texts(data: np.ndarray) -> np.ndarray:
-    return np.array(data.tobytes().decode().split("\0")[:-1], dtype=object)
