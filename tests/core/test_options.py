@@ -7,14 +7,8 @@ import pytest
 
 from lookhops import LookHopsClassifier, LookHopsRegressor
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import (
-    RECOMMENDED,
-    Architecture,
-    Protocol,
-    argument_texts,
-    option,
-    options_of,
-)
+from lookhops.core.options import RECOMMENDED, Architecture, Protocol
+from lookhops.core.schema import argument_texts, option, options_of
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def test_columns_of_chosen_nodes(graphs: Graphs, data: st.DataObject):
     encoding = Encoding.fit(graphs)
     some = st.lists(st.integers(0, graphs.num_nodes - 1)) if graphs.num_nodes else st.just([])
     node = torch.tensor(data.draw(some), dtype=torch.long)
-    found = encoding.encode_nodes(graphs, node, torch.float64)
+    found = encoding.encode_nodes(graphs, node, dtype=torch.float64)
     assert found.dtype == torch.float64
     torch.testing.assert_close(found, encoding.encode_nodes(graphs, dtype=torch.float64)[node])
 

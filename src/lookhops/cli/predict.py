@@ -17,7 +17,7 @@ from lookhops.cli.shared.reading import Input, Model, Reading
 from lookhops.cli.shared.streaming import Streaming, compute, growing, opened, work_through
 from lookhops.cli.shared.writing import check_output
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import option
+from lookhops.core.schema import option
 from lookhops.core.words import agreeing, counted, visible
 
 if TYPE_CHECKING:

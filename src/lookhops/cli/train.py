@@ -17,7 +17,8 @@ from lookhops.cli.shared.reading import Reading, Source, Splitting, load, warnin
 from lookhops.cli.shared.running import epoch_display, stoppable, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol, option
+from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol
+from lookhops.core.schema import option
 from lookhops.core.words import counted
 
 if TYPE_CHECKING:

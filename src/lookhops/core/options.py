@@ -9,15 +9,12 @@ here: ``--help`` does not wait for it.
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from math import inf
-from typing import Any, NamedTuple, get_origin, get_type_hints
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.words import joined
+from lookhops.core.schema import check_fields, option
 
 #: What edges carry is read, or is not.
 EDGES = ("use", "ignore")
@@ -40,85 +37,6 @@ SPLITS = {
     "auto": "chosen by the target",
     "file": "from a file",  # what --splits makes of it
 }
-
-
-class Option(NamedTuple):
-    """A field of a configuration, as users meet it."""
-
-    name: str
-    type: Any
-    default: Any
-    help: str  # its text in the ``Args:`` of the dataclass
-    flag: str  # on the command line, such as ``--lr``
-    least: float | None  # the lowest number that it may be
-
-
-def option(
-    default: Any,
-    *,
-    flag: str | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    words: tuple[str, ...] = (),
-    of: tuple[str, ...] = (),
-) -> Any:
-    """A field of a dataclass that has more to it than its name, its type and its default.
-
-    Args:
-        default: Its value where the user gives none.
-        flag: On the command line, where it is not the field's name.
-        least, most: The numbers that it may be; :func:`check_fields` refuses others.
-        words: The texts that it may be, likewise.
-        of: The only kinds of sources that it is for (see :class:`~lookhops.core.reading.Reading`).
-    """
-    metadata = {"flag": flag, "least": least, "most": most, "words": words, "of": of}
-    return field(default=default, metadata=metadata)
-
-
-def check_fields(config: Any) -> None:
-    """Refuse a value that its field does not allow; None always is."""
-    for each in fields(config):
-        value = getattr(config, each.name)
-        least, most, words = (each.metadata.get(name) for name in ("least", "most", "words"))
-        wrong = ""
-        if value is None:
-            continue
-        if words and value not in words:
-            wrong = f"is {joined(words, 'or')}, not {value!r}"
-        elif least is not None and value < least:
-            wrong = f"must be at least {least}, not {value}"
-        elif most is not None and value > most:
-            wrong = f"must be at most {most:,}, not {value}"
-        if wrong:
-            raise LookHopsError(f"{each.name} {wrong}.")
-
-
-def options_of(config: Any) -> list[Option]:
-    """The options of a configuration: its fields but the tuples, with its values as defaults."""
-    types = get_type_hints(type(config), include_extras=True)
-    texts: dict[str, str] = {}
-    for kind in reversed(type(config).__mro__):
-        texts |= argument_texts(kind)
-    return [
-        Option(
-            each.name,
-            types[each.name],
-            getattr(config, each.name),
-            texts.get(each.name, ""),
-            each.metadata.get("flag") or f"--{each.name.replace('_', '-')}",
-            each.metadata.get("least"),
-        )
-        for each in fields(config)
-        if get_origin(types[each.name]) is not tuple
-    ]
-
-
-def argument_texts(of: Any) -> dict[str, str]:
-    """The texts of the ``Args:`` in a docstring, by name, each on one line."""
-    _, _, section = inspect.cleandoc(of.__doc__ or "").partition("\nArgs:\n")
-    section = re.split(r"\n(?=\S)", section)[0]
-    found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in found}
 
 
 @dataclass(frozen=True)

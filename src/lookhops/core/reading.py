@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import check_fields, option
-from lookhops.core.schema import read
+from lookhops.core.schema import check_fields, option, read
 
 MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
 #: The bundled molecules.

@@ -178,8 +178,8 @@ class Encoding:
         self,
         graphs: Graphs,
         node: Tensor | None = None,
-        dtype: torch.dtype = torch.float32,
         scale: Scale | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> Tensor:
         """The columns of nodes, shape (m, width); arguments as for :meth:`Columns.encode`."""
         if not self.nodes.width:

@@ -165,16 +165,6 @@ class Features:
         return Names(self.number_names, self.label_names, self.label_values)
 
     @property
-    def label_sizes(self) -> tuple[int, ...]:
-        """How many values each label can take."""
-        return self.names.sizes
-
-    @property
-    def width(self) -> int:
-        """Columns of numbers and one-hot labels."""
-        return self.names.width
-
-    @property
     def blanks(self) -> dict[str, int]:
         """The numbers that are blank (NaN) somewhere, and in how many rows."""
         if self.numbers is None:
@@ -183,10 +173,20 @@ class Features:
         return {name: count for name, count in counts if count}
 
     @property
+    def label_sizes(self) -> tuple[int, ...]:
+        """How many values each label can take."""
+        return self.names.sizes
+
+    @property
     def tensors(self) -> dict[str, Tensor]:
         """``numbers`` and ``labels``, where there are any."""
         given = {"numbers": self.numbers, "labels": self.labels}
         return {name: tensor for name, tensor in given.items() if tensor is not None}
+
+    @property
+    def width(self) -> int:
+        """Columns of numbers and one-hot labels."""
+        return self.names.width
 
     def split(self) -> list[Column]:
         """The columns one by one, numbers first."""

@@ -95,6 +95,31 @@ class Graphs:
         return self.source.numel()
 
     @property
+    def nodes_per_graph(self) -> Tensor:
+        """Number of nodes of each graph, shape (g)."""
+        return self.node_ptr.diff()
+
+    @cached_property
+    def edge_ptr(self) -> Tensor:
+        """Edge offsets of the graphs, shape (g + 1)."""
+        return self.row_ptr[self.node_ptr]
+
+    @cached_property
+    def batch(self) -> Tensor:
+        """Graph of each node, shape (n): PyG's batch vector."""
+        return segment_of(self.node_ptr, self.num_nodes)
+
+    @cached_property
+    def target(self) -> Tensor:
+        """Target node of each edge, shape (e)."""
+        return segment_of(self.row_ptr, self.num_edges)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """PyG's (2, e) tensor of sources and targets, in our order (by target)."""
+        return torch.stack((self.source, self.target)).long()
+
+    @property
     def features(self) -> dict[str, Features]:
         """Those of ``nodes``, ``edges`` and ``whole`` graphs."""
         return {"nodes": self.nodes, "edges": self.edges, "whole": self.whole}
@@ -103,57 +128,6 @@ class Graphs:
     def num_features(self) -> int:
         """Columns of ``x``: numbers and one-hot labels of the nodes."""
         return self.nodes.width
-
-    @property
-    def num_edge_features(self) -> int:
-        """Columns of ``edge_attr``: numbers and one-hot labels of the edges."""
-        return self.edges.width
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The name of each class, where there is one target and it is of classes."""
-        return self.targets[0].classes if len(self.targets) == 1 else ()
-
-    @property
-    def num_classes(self) -> int:
-        """How many classes there are, whether or not each has a graph here."""
-        return len(self.class_names)
-
-    @property
-    def device(self) -> torch.device:
-        """Where the tensors are."""
-        return self.source.device
-
-    @property
-    def nodes_per_graph(self) -> Tensor:
-        """Number of nodes of each graph, shape (g)."""
-        return self.node_ptr.diff()
-
-    @property
-    def ids(self) -> list[str]:
-        """What each graph is called: its ``id`` column, else its number from 0."""
-        ids = self.columns.get("id")
-        return [str(value) for value in (range(len(self)) if ids is None else ids)]
-
-    @cached_property
-    def edge_ptr(self) -> Tensor:
-        """Edge offsets of the graphs, shape (g + 1)."""
-        return self.row_ptr[self.node_ptr]
-
-    @cached_property
-    def target(self) -> Tensor:
-        """Target node of each edge, shape (e)."""
-        return segment_of(self.row_ptr, self.num_edges)
-
-    @cached_property
-    def batch(self) -> Tensor:
-        """Graph of each node, shape (n): PyG's batch vector."""
-        return segment_of(self.node_ptr, self.num_nodes)
-
-    @property
-    def edge_index(self) -> Tensor:
-        """PyG's (2, e) tensor of sources and targets, in our order (by target)."""
-        return torch.stack((self.source, self.target)).long()
 
     @property
     def x(self) -> Tensor:
@@ -166,9 +140,35 @@ class Graphs:
         return torch.ones(self.num_nodes, 1, device=self.device) if columns is None else columns
 
     @property
+    def num_edge_features(self) -> int:
+        """Columns of ``edge_attr``: numbers and one-hot labels of the edges."""
+        return self.edges.width
+
+    @property
     def edge_attr(self) -> Tensor | None:
         """Edge features, shape (e, num_edge_features), or none: numbers, then one-hot labels."""
         return self.edges.columns()
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The name of each class, where there is one target and it is of classes."""
+        return self.targets[0].classes if len(self.targets) == 1 else ()
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are, whether or not each has a graph here."""
+        return len(self.class_names)
+
+    @property
+    def ids(self) -> list[str]:
+        """What each graph is called: its ``id`` column, else its number from 0."""
+        ids = self.columns.get("id")
+        return [str(value) for value in (range(len(self)) if ids is None else ids)]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.source.device
 
     @cached_property
     def is_undirected(self) -> bool:

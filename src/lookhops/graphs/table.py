@@ -23,6 +23,7 @@ from lookhops.core.reading import (
     listed,
     names_in,
 )
+from lookhops.graphs.columns import MOSTLY
 from lookhops.graphs.features import BLANK, Column, Features
 from lookhops.graphs.targets import PLAINLY, are_dates, meant_as_number
 
@@ -30,8 +31,6 @@ from lookhops.graphs.targets import PLAINLY, are_dates, meant_as_number
 FEW_NUMBERS = 10
 #: A column with more different texts than this holds names, remarks or dates, not categories.
 MANY_TEXTS = 1000
-#: Of a column of text, the share that must be numbers for the others to look like mistakes.
-MOSTLY = 0.9
 # Names that are looked for, in this order, whatever their case, when no option names the column.
 GRAPH_NAMES = ("graph", "graph_id", "graphid", "graph_name", "gid", "network", "network_id")
 NODE_NAMES = ("node", "node_id", "nodeid", "vertex", "id", "name")

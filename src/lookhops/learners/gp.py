@@ -13,8 +13,8 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import LOSSES, check_fields, option
-from lookhops.core.schema import located
+from lookhops.core.options import LOSSES
+from lookhops.core.schema import check_fields, located, option
 from lookhops.core.tensors import Expected, check_tensors, codes, offsets
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs

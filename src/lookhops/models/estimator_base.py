@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import RECOMMENDED, Protocol, options_of
+from lookhops.core.options import RECOMMENDED, Protocol
+from lookhops.core.schema import options_of
 from lookhops.core.words import joined
 from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.graphs import Graphs, Target

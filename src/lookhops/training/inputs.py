@@ -208,7 +208,7 @@ class Gatherer:
         if self.uses_edges and self.encoding.edges is not None:
             weight = self.encoding.edges.weights(self.graphs.edges, made.edge, dtype)
         symmetric = self.undirected if weight is None else self.symmetric
-        x = self.encoding.encode_nodes(self.graphs, made.node, dtype, scales.nodes)
+        x = self.encoding.encode_nodes(self.graphs, made.node, dtype=dtype, scale=scales.nodes)
         edges = self._edges(made, capacity, dtype, scales.edges) if self.reads_edges else None
         return GraphBatch(
             x=x.view(members, capacity.nodes, -1),

@@ -8,7 +8,7 @@ import typer
 from typer.testing import CliRunner
 
 from lookhops.cli.shared.parameters import with_options
-from lookhops.core.options import option
+from lookhops.core.schema import option
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from lookhops.core.options import Architecture, Option, Protocol, argument_texts, options_of
+from lookhops.core.options import Architecture, Protocol
+from lookhops.core.schema import Option, argument_texts, options_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 

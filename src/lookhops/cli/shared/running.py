@@ -24,7 +24,7 @@ from rich.progress import (
 
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import option
+from lookhops.core.schema import option
 from lookhops.core.words import agreeing, counted
 
 if TYPE_CHECKING:
