@@ -49,7 +49,6 @@ class FittedBlend(Fitted):
         return [(weight, self.part), (1 - weight, self.process)]
 
     def variance(self, graphs: Graphs) -> Tensor:
-        """That of the process: the network has none."""
         return self.process.variance(graphs)
 
     def to(self, device: torch.device) -> Self:
@@ -110,7 +109,6 @@ class Blend(NetworkLearner):
 
     @property
     def reads_edges(self) -> bool:
-        """Whether features of edges are looked at: the process does unless they are ignored."""
         return not self.ignores_edges
 
     @property
@@ -185,7 +183,6 @@ class Blend(NetworkLearner):
     # ---------------------------------------------------------------- asking
 
     def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
-        """The graphs as the network reads them."""
         return self.network.prepare(graphs, self.encoding_of_network(encoding))
 
     def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:

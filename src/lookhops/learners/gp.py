@@ -74,7 +74,6 @@ class FittedProcess(Fitted):
         return GraphRows.of(graphs, self.learner.hops, self.columns(graphs), self.learner.pairs)
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        """As for :class:`Fitted`, in time that is linear in the graphs."""
         answers = self.answers(self.rows(graphs), self.targets)
         each = answers.split([len(one.mean) for one in self.targets], 1)
         pairs = zip(self.targets, each, strict=True)
@@ -91,7 +90,6 @@ class FittedProcess(Fitted):
         return answers
 
     def terms(self, graphs: Graphs, target: int) -> Terms:
-        """The scores of a target as sums (:func:`~lookhops.learners.gp_terms.process_terms`)."""
         return process_terms(self, graphs.to("cpu"), target)
 
     @cached_property
@@ -232,7 +230,6 @@ class GaussianProcess(Learner):
 
     @property
     def title(self) -> str:
-        """What pages call it."""
         return f"Gaussian process, {self.hops} hops"
 
     def check(self, graphs: Graphs, task: Task) -> None:
@@ -245,7 +242,6 @@ class GaussianProcess(Learner):
                 )
 
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedProcess:
-        """Fit on the training part; the validation part is not read."""
         training = graphs.select(split.train).to("cpu")
         generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(len(training), generator=generator)

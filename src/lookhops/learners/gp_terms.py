@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -140,34 +140,23 @@ def assignment_terms(
     step = max(BLOCK // len(kernels.references), 1)
     for start in range(0, len(rows), step):
         block = rows.select(torch.arange(start, min(start + step, len(rows))))
-        parts = list(zip(block.parts, kernels.references.parts, strict=True))
-        matches = [kernels.matches(codes, i) for i, ((codes, _), _) in enumerate(parts)]
-        apart = [
-            ptr.diff().double()[:, None] + other.diff() - _added(match, ptr)
-            for match, ((_, ptr), (_, other)) in zip(matches, parts, strict=True)
-        ]
+        apart = []
+        for number, part in enumerate(block.parts):
+            shared, sizes = kernels.shared(number, *part)
+            apart.append(sizes - shared)
         first = torch.stack(apart[: kernels.first + 1]).sum(0)
-        for number, (match, ((codes, ptr), _)) in enumerate(zip(matches, parts, strict=True)):
+        for number, (codes, ptr) in enumerate(block.parts):
             place = number + (number > hops > 0)  # that of the first hops stands between
             rate = weights[place] / apart[number].clamp(min=1)
             if hops and number <= kernels.first:
                 rate += weights[hops + 1] / first.clamp(min=1)
+            match, each = kernels.matches(codes, number), []
             graph = segment_of(ptr, len(codes)).numpy().repeat(np.diff(match.indptr))
-            each = []
             for channel in coefficients.unbind(1):
                 match.data = (rate * channel).numpy()[graph, match.indices]
                 each.append(torch.from_numpy(match.sum(1)))
             found[number].append(torch.stack(each, 1))
     return [torch.cat(blocks) for blocks in found]
-
-
-def _added(match: Any, ptr: Tensor) -> Tensor:
-    """The rows of a sparse matrix added up for each graph, dense, shape (g, m)."""
-    from scipy.sparse import csr_array
-
-    size = int(ptr[-1])
-    graphs = csr_array((np.ones(size), np.arange(size), ptr.numpy()), shape=(len(ptr) - 1, size))
-    return torch.from_numpy((graphs @ match).toarray())
 
 
 def column_terms(
@@ -182,15 +171,8 @@ def column_terms(
         \phi_q = z_q \int_0^1 \frac{\partial f}{\partial z_q}(\alpha z) \, d\alpha, \qquad
         f(z) = \sum_b \beta_b \, k(z, z_b), \qquad \sum_q \phi_q = f(z) - f(0).
 
-    Args:
-        z: Standardised columns of the graphs, shape (g, q).
-        references: Those of the references, shape (m, q).
-        coefficients: The :math:`\beta`, shape (m, c).
-        weights: Of the kernels ``near``, ``wide`` and ``linear``.
-        median: The median squared distance.
-
-    Returns:
-        Shapes (g, q, c) and (c), float64.
+    With columns of the graphs, (g, q), of references, (m, q), coefficients :math:`\beta`, (m, c),
+    and weights of ``near``, ``wide`` and ``linear`` the shapes are (g, q, c) and (c), float64.
     """
     z, references = z.double(), references.double()
     near, wide, linear = weights.tolist()

@@ -170,6 +170,12 @@ class Kernels:
             found += [ones, ones, values.square().mean(1)]
         return torch.stack(found)
 
+    def shared(self, number: int, codes: Tensor, ptr: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes of a part that graphs share with references, and those of both, shape (g, m)."""
+        postings = self._parts[number]
+        sizes = ptr.diff().double()[:, None] + postings.sizes.double()
+        return postings.all_shared(codes, ptr).double(), sizes
+
     def matches(self, codes: Tensor, number: int) -> csr_array:
         """What of some codes of a part is matched in which reference, ones, shape (codes, m)."""
         vocabulary = self._parts[number].vocabulary
@@ -189,10 +195,8 @@ class Kernels:
 
     def _each(self, rows: GraphRows) -> Iterator[Tensor]:
         total = torch.zeros(len(rows), len(self.references), dtype=torch.float64)
-        for number, (codes, ptr) in enumerate(rows.parts):
-            postings = self._parts[number]
-            shared = postings.all_shared(codes, ptr).double()
-            sizes = ptr.diff().double()[:, None] + postings.sizes.double()
+        for number, part in enumerate(rows.parts):
+            shared, sizes = self.shared(number, *part)
             if number <= self.first:
                 total += shared
             yield tanimoto(shared, sizes)
@@ -266,7 +270,7 @@ class Group(Saved):
 class GraphColumns:
     """The groups of columns: ``descriptors`` of molecules, else ``totals``; the user's ``columns``.
 
-    Groups have kernels of their own, so that a single column counts beside 200 descriptors.
+    Each has its own kernels, so that a single column counts beside 200 descriptors.
     """
 
     encoding: Encoding

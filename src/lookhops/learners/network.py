@@ -149,11 +149,9 @@ class NetworkLearner(Learner):
         return replace(protocol, seeds=plain.seeds, stream=plain.stream)
 
     def threads(self, graphs: Graphs, protocol: Protocol) -> int:
-        """Those that a batch of these graphs is worth."""
         return threads_of(graphs, self.architecture, protocol)
 
     def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
-        """The graphs with their totals and as far as neighbourhoods are read."""
         return PreparedGraphs.of(graphs, self.architecture, encoding)
 
 
@@ -172,7 +170,6 @@ class Network(NetworkLearner):
 
     @property
     def title(self) -> str:
-        """Its layers, and their hops."""
         return network_name(asdict(self.architecture))
 
     @property
