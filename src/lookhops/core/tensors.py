@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
@@ -69,19 +69,32 @@ class Saved:
         return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
+    def table(cls, **sizes: int) -> dict[str, Expected]:
+        """What its tensors must be; ``sizes`` are some of those that its fields name."""
+        found = {}
+        for one in fields(cls):  # type: ignore[arg-type]
+            expected: Expected = one.metadata["expected"]
+            shape = tuple(sizes.get(str(size), size) for size in expected.shape)
+            high = expected.high
+            if high in sizes:
+                high = sizes[str(high)] - 1
+            found[one.name] = replace(expected, shape=shape, high=high)
+        return found
+
+    @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], **sizes: int) -> Self:
-        """What :meth:`tensors` gave, checked; ``sizes`` are those that its fields name."""
-        table = {one.name: one.metadata["expected"] for one in fields(cls)}  # type: ignore[arg-type]
-        check_tensors(tensors, table, sizes=sizes)
+        """What :meth:`tensors` gave, held against :meth:`table`."""
+        check_tensors(tensors, cls.table(**sizes))
         return cls(**tensors)
 
 
-def check_tensors(
-    found: Mapping[str, Tensor],
-    table: Mapping[str, Expected],
-    sizes: Mapping[str, int] | None = None,
-) -> None:
-    """Refuse tensors that are not those of a table, given the sizes that are known before."""
+def check_tensors(found: Mapping[str, Tensor], table: Mapping[str, Expected]) -> None:
+    """Refuse tensors that are not those of a table, one for each name.
+
+    Args:
+        found: The tensors.
+        table: What each must be; sizes are named before they bound what follows.
+    """
     for what, names in (
         ("lacks", [name for name in table if name not in found]),
         ("also has", [name for name in found if name not in table]),
@@ -89,16 +102,16 @@ def check_tensors(
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             raise LookHopsError(f"it {what} the parameter {names[0]!r}{more}")
-    named = dict(sizes or {})
+    sizes: dict[str, int] = {}
     for name, expected in table.items():
         value = found[name]
-        _check_shape(name, value, expected, named)
+        _check_shape(name, value, expected, sizes)
         if expected.into and value[[0, -1]].tolist() != [0, len(found[expected.into])]:
             raise LookHopsError(f"{name!r} does not divide {expected.into!r}")
         if expected.rising and bool((value[1:] < value[:-1]).any()):
             raise LookHopsError(f"{name!r} does not rise")
         if expected.dtype != "bool":
-            _check_range(name, value, expected, named)
+            _check_range(name, value, expected, sizes)
 
 
 def _check_shape(name: str, value: Tensor, expected: Expected, sizes: dict[str, int]) -> None:

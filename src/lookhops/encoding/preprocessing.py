@@ -13,7 +13,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
 from lookhops.core.tensors import Expected, codes, numbers, places
 from lookhops.encoding.encoding import Encoding
-from lookhops.encoding.scale import Scale, Scales
+from lookhops.encoding.scale import KNOTS, Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import Bins, SparseRows, Vocabulary, identities, unary_codes
 
@@ -176,7 +176,8 @@ class Preprocessing:
         for side, columns in (("nodes", encoding.nodes), ("edges", of_edges)):
             if columns is not None and columns.numbers:
                 bent = tensors.get(f"{side}.bent")
-                table = Scale.table(len(columns.numbers), bent is not None and bool(bent.any()))
+                knots = KNOTS if bent is not None and bool(bent.any()) else 0
+                table = Scale.table(columns=len(columns.numbers), knots=knots)
                 found |= {f"{side}.{name}": own for name, own in table.items()}
         return found
 

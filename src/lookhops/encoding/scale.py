@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from lookhops.core.tensors import Expected, numbers
+from lookhops.core.tensors import Expected, Saved, numbers, saved
 
 #: Half of a normal distribution lies within this many standard deviations of its median.
 QUARTILE = 0.6745
@@ -20,7 +20,7 @@ KNOTS = 33
 
 
 @dataclass(frozen=True, eq=False)
-class Scale:
+class Scale(Saved):
     r"""Scaled columns of numbers.
 
     With ``none`` a number stays as it is. With ``standard`` it becomes :math:`(x - m) / s`, with
@@ -34,14 +34,14 @@ class Scale:
     mean of the scaled training part.
     """
 
-    # Of each column, float64, shape (a) or, of several members, (members, 1, a):
-    shift: Tensor  # the m
-    factor: Tensor  # the 1 / s
-    fill: Tensor  # what a blank becomes
-    bent: Tensor  # whether the quantiles count, and not shift and factor
-    # Shape ([members,] a, knots), without knots where they count for no column:
-    knots: Tensor  # quantiles, sorted
-    scores: Tensor  # what a number at each knot becomes
+    # Of each column; of several members the shape is (members, 1, columns).
+    shift: Tensor = saved(numbers("columns"))  # the m
+    factor: Tensor = saved(numbers("columns"))  # the 1 / s
+    fill: Tensor = saved(numbers("columns"))  # what a blank becomes
+    bent: Tensor = saved(Expected(("columns",), "bool"))  # whether the quantiles count instead
+    # Shape ([members,] columns, knots), without knots where they count for no column:
+    knots: Tensor = saved(numbers("columns", "knots"))  # quantiles, sorted
+    scores: Tensor = saved(numbers("columns", "knots"))  # what a number at each knot becomes
 
     @classmethod
     def fit(cls, kind: str, values: Tensor) -> Scale:
@@ -101,25 +101,6 @@ class Scale:
             else:
                 parts[name] = torch.stack(each)[:, None]
         return cls(**parts).to(like)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What a model folder keeps of it."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
-    @staticmethod
-    def table(columns: int, any_bent: bool) -> dict[str, Expected]:
-        """What :meth:`tensors` of so many columns must be."""
-        knots = KNOTS if any_bent else 0
-        return {
-            **dict.fromkeys(("shift", "factor", "fill"), numbers(columns)),
-            "bent": Expected((columns,), "bool"),
-            **dict.fromkeys(("knots", "scores"), numbers(columns, knots)),
-        }
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Scale:
-        """The scale that :meth:`tensors` gave."""
-        return cls(**{part.name: tensors[part.name] for part in fields(cls)})
 
 
 class Scales(NamedTuple):
