@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from lookhops.core.errors import LookHopsError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+T = TypeVar("T")
 #: Numbers in files lie between minus this and this, so that their squares are finite.
 LARGEST = 1e100
 #: The lowest number that is called above zero.
@@ -54,6 +55,17 @@ def places(*shape: int | str, of: int | str, dtype: str = "int64") -> Expected:
 def offsets(parts: str, into: str) -> Expected:
     """Where each part of a tensor begins, and the end."""
     return Expected((parts,), "int64", 0, inf, rising=True, into=into)
+
+
+def named_parts(parts: Mapping[str, Mapping[str, T]]) -> dict[str, T]:
+    """The entries of all parts, each with the name of its part and a dot before its own."""
+    return {f"{part}.{name}": value for part in parts for name, value in parts[part].items()}
+
+
+def part_of(entries: Mapping[str, T], part: str) -> dict[str, T]:
+    """The entries of a part, by their own names."""
+    begin = f"{part}."
+    return {name.removeprefix(begin): e for name, e in entries.items() if name.startswith(begin)}
 
 
 def saved(expected: Expected) -> Any:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
-from lookhops.core.tensors import Expected, codes, numbers, places
+from lookhops.core.tensors import Expected, codes, named_parts, numbers, part_of, places
 from lookhops.encoding.encoding import Encoding
 from lookhops.encoding.scale import KNOTS, Scale, Scales
 from lookhops.graphs import Graphs
@@ -152,10 +152,10 @@ class Preprocessing:
         found = {"mean": self.mean, "factor": self.factor}
         if self.vocabulary is not None:
             found |= {"codes": self.vocabulary.codes, "hops": self.vocabulary.hops}
-        for name, part in {"bins": self.bins, **self.scales._asdict()}.items():
-            if part is not None:
-                found |= {f"{name}.{key}": value for key, value in part.tensors().items()}
-        return {key: value for key, value in found.items() if value is not None}
+        parts = {"bins": self.bins, **self.scales._asdict()}
+        of_parts = {name: part.tensors() for name, part in parts.items() if part is not None}
+        alone = {name: value for name, value in found.items() if value is not None}
+        return alone | named_parts(of_parts)
 
     @staticmethod
     def table(
@@ -177,24 +177,21 @@ class Preprocessing:
             if columns is not None and columns.numbers:
                 bent = tensors.get(f"{side}.bent")
                 knots = KNOTS if bent is not None and bool(bent.any()) else 0
-                table = Scale.table(columns=len(columns.numbers), knots=knots)
-                found |= {f"{side}.{name}": own for name, own in table.items()}
+                found |= named_parts({side: Scale.table(columns=len(columns.numbers), knots=knots)})
         return found
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Preprocessing:
         """What :meth:`tensors` gave."""
-        parts: dict[str, dict[str, Tensor]] = {}
-        for name, values in tensors.items():
-            part, _, key = name.rpartition(".")
-            parts.setdefault(part, {})[key] = values
-        alone = parts.get("", {})
+        scales = (part_of(tensors, name) for name in Scales._fields)
+        bins = part_of(tensors, "bins")
+        has_vocabulary = {"codes", "hops"} <= tensors.keys()
         return cls(
-            Scales(*(Scale.from_tensors(parts[n]) if n in parts else None for n in Scales._fields)),
-            Bins.from_tensors(parts["bins"]) if "bins" in parts else None,
-            Vocabulary(alone["codes"], alone["hops"]) if {"codes", "hops"} <= set(alone) else None,
-            alone.get("mean"),
-            alone.get("factor"),
+            Scales(*(Scale(**scale) if scale else None for scale in scales)),
+            Bins.from_tensors(bins) if bins else None,
+            Vocabulary(tensors["codes"], tensors["hops"]) if has_vocabulary else None,
+            tensors.get("mean"),
+            tensors.get("factor"),
         )
 
 

@@ -12,12 +12,12 @@ from torch.nn.functional import nll_loss
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Protocol
-from lookhops.core.tensors import check_tensors, numbers
+from lookhops.core.tensors import check_tensors, named_parts, numbers, part_of
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.gp import FittedProcess, GaussianProcess
-from lookhops.learners.learner import Fitted, parts_named, with_prefix
+from lookhops.learners.learner import Fitted
 from lookhops.learners.network import FittedNetwork, Network, NetworkLearner
 from lookhops.learners.scorers import LEAST, side_by_side
 from lookhops.sources.splits import SplitPlan
@@ -56,7 +56,7 @@ class FittedBlend(Fitted):
         return self
 
     def tensors(self) -> dict[str, Tensor]:
-        of_process = parts_named({PROCESS: self.process})
+        of_process = named_parts({PROCESS: self.process.tensors()})
         return {**self.part.tensors(), WEIGHT: self.weight, **of_process}
 
     @classmethod
@@ -65,7 +65,7 @@ class FittedBlend(Fitted):
     ) -> Self:
         weight = {name: own for name, own in tensors.items() if name == WEIGHT}
         check_tensors(weight, {WEIGHT: numbers(len(task.heads), low=0, high=1)})
-        of_process = with_prefix(f"{PROCESS}.", tensors)
+        of_process = part_of(tensors, PROCESS)
         others = (f"{PROCESS}.", WEIGHT)
         of_network = {name: own for name, own in tensors.items() if not name.startswith(others)}
         process = FittedProcess.from_tensors(learner.process, task, encoding, of_process)
@@ -153,7 +153,7 @@ class Blend(NetworkLearner):
         if self.ignores_edges:
             graphs = graphs.without_edge_features()
         process = self.process.run(graphs, task, run.split, run.seed)
-        beside = {f"{PROCESS}.{name}": value for name, value in process.weights.items()}
+        beside = named_parts({PROCESS: process.weights})
         weight = torch.zeros(len(task.heads), dtype=torch.float64)
         if not run.predictions:
             return replace(run, beside={WEIGHT: weight, **beside})

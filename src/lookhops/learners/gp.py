@@ -14,8 +14,8 @@ from torch.nn.functional import one_hot
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
-from lookhops.core.schema import check_fields, located, option
-from lookhops.core.tensors import Expected, check_tensors, codes, offsets
+from lookhops.core.schema import check_fields, option
+from lookhops.core.tensors import Expected, check_tensors, codes, named_parts, offsets, part_of
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.learners.gp_solve import (
@@ -28,7 +28,7 @@ from lookhops.learners.gp_solve import (
 )
 from lookhops.learners.gp_terms import Terms, assignment_terms, process_terms
 from lookhops.learners.kernels import GraphColumns, GraphRows, Group, Kernels
-from lookhops.learners.learner import FITTED, Fitted, Learner, parts_named, with_prefix
+from lookhops.learners.learner import FITTED, Fitted, Learner
 from lookhops.learners.scorers import side_by_side
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
@@ -148,53 +148,45 @@ class FittedProcess(Fitted):
         found = {"codes": references.codes, "node_ptr": references.node_ptr}
         if references.pairs is not None:
             found["pairs"], found["pair_ptr"] = references.pairs
-        found |= {f"values.{name}": z for name, z in references.columns.items()}
-        targets = {f"target{number}": one for number, one in enumerate(self.targets)}
-        return found | parts_named({**self.columns.groups, **targets})
+        groups = {name: one.tensors() for name, one in self.columns.groups.items()}
+        targets = {f"target{number}": one.tensors() for number, one in enumerate(self.targets)}
+        return found | named_parts({"values": references.columns, **groups, **targets})
 
     @classmethod
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        groups, targets = {}, []
-        for name, width in GraphColumns(encoding, {}).widths.items():
-            if f"{name}.spread" in tensors:
-                with located(name):
-                    groups[name] = Group.from_tensors(
-                        with_prefix(f"{name}.", tensors), columns=width
-                    )
-        columns = GraphColumns(encoding, groups)
-        names = [f"target{number}" for number in range(len(task.heads))]
-        parts = (*groups, *names, FITTED)
-        of_rows = {k: v for k, v in tensors.items() if k.partition(".")[0] not in parts}
-        references = _references(learner, columns, of_rows)
-        kernels = Kernels(references, columns.medians)
-        sizes = {"kernels": len(kernels), "graphs": len(references)}
-        for name, head in zip(names, task.heads, strict=True):
+        tensors = {name: value for name, value in tensors.items() if name != FITTED}
+        table = {
+            "node_ptr": offsets("graphs", into="codes"),
+            "codes": codes("nodes", learner.hops + 1),
+        }
+        if learner.pairs:
+            table |= {"pair_ptr": offsets("graphs", into="pairs"), "pairs": codes("pairs")}
+        widths = GraphColumns(encoding, {}).widths
+        names = [name for name in widths if f"{name}.spread" in tensors]
+        for name in names:
+            varying = int((tensors[f"{name}.spread"] > 0).sum())
+            table |= named_parts({name: Group.table(columns=widths[name])})
+            table[f"values.{name}"] = Expected(("graphs", varying), "float32")
+        kernels = learner.hops + 1 + (learner.hops > 0) + (learner.pairs > 0) + 3 * len(names)
+        kinds = {}
+        for number, head in enumerate(task.heads):
             kind = ClassProcess if head.task.class_names else TargetProcess
-            sizes["channels"] = head.task.out_channels
-            with located(name):
-                one = kind.from_tensors(with_prefix(f"{name}.", tensors), **sizes)
-                if not bool(one.known.any()):
-                    raise LookHopsError("it is not known of any graph")
-            targets.append(one)
-        return cls(learner, task, encoding, columns, kernels, tuple(targets))
-
-
-def _references(learner: Any, columns: GraphColumns, tensors: Mapping[str, Tensor]) -> GraphRows:
-    """The reference graphs that were saved, checked."""
-    table = {
-        "node_ptr": offsets("graphs", into="codes"),
-        "codes": codes("nodes", learner.hops + 1),
-    }
-    if learner.pairs:
-        table |= {"pair_ptr": offsets("graphs", into="pairs"), "pairs": codes("pairs")}
-    for name, group in columns.groups.items():
-        table[f"values.{name}"] = Expected(("graphs", int(group.varies.sum())), "float32")
-    check_tensors(tensors, table)
-    pairs = (tensors["pairs"], tensors["pair_ptr"]) if learner.pairs else None
-    values = {name: tensors[f"values.{name}"] for name in columns.groups}
-    return GraphRows(tensors["codes"], tensors["node_ptr"], values, pairs)
+            of_target = kind.table(kernels=kernels, channels=head.task.out_channels)
+            kinds[f"target{number}"] = kind
+            table |= named_parts({f"target{number}": of_target})
+        check_tensors(tensors, table)
+        groups = {name: Group(**part_of(tensors, name)) for name in names}
+        columns = GraphColumns(encoding, groups)
+        pairs = (tensors["pairs"], tensors["pair_ptr"]) if learner.pairs else None
+        values = part_of(tensors, "values")
+        references = GraphRows(tensors["codes"], tensors["node_ptr"], values, pairs)
+        targets = tuple(kind(**part_of(tensors, name)) for name, kind in kinds.items())
+        for number, one in enumerate(targets):
+            if not bool(one.known.any()):
+                raise LookHopsError(f"its target {number} is not known of any graph")
+        return cls(learner, task, encoding, columns, Kernels(references, columns.medians), targets)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, Architecture, Classical, Protocol
 from lookhops.core.schema import read
-from lookhops.core.tensors import Saved, check_tensors, numbers
+from lookhops.core.tensors import check_tensors, named_parts, numbers
 from lookhops.encoding import Encoding
-from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
+from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
@@ -24,8 +24,8 @@ from lookhops.training.runs import Run, draw_splits
 if TYPE_CHECKING:
     from lookhops.learners.gp_terms import Terms
 
-#: Begins the names of tensors that an encoding fitted, beside the weights.
-PREPROCESSING = "learnt."
+#: Begins, with a dot, the names of tensors that an encoding fitted, beside the weights.
+PREPROCESSING = "learnt"
 #: Of tasks that need it to answer: what was taken from the training part.
 FITTED = "fitted"
 
@@ -47,7 +47,7 @@ class Fitted(ABC):
     #: Whether its scores are sums over parts of a graph, which :meth:`terms` gives.
     is_sum: ClassVar[bool] = False
     #: How the names of tensors begin that all members of a seed share.
-    shared: ClassVar[tuple[str, ...]] = (PREPROCESSING, FITTED)
+    shared: ClassVar[tuple[str, ...]] = (f"{PREPROCESSING}.", FITTED)
 
     def outputs(self, graphs: Graphs) -> Tensor:
         """Log-probabilities of classes, or numbers in their units, of all targets side by side.
@@ -286,29 +286,12 @@ def options_in_words(options: Mapping[str, Any], usual: Mapping[str, Any]) -> li
     ]
 
 
-def preprocessing_tensors(preprocessing: Preprocessing) -> dict[str, Tensor]:
-    """What was fitted beside the weights, under the names that it is saved by."""
-    return {f"{PREPROCESSING}{name}": value for name, value in preprocessing.tensors().items()}
-
-
 def shared_tensors(run: Run, task: Task) -> dict[str, Tensor]:
     """What all members of a run share beside their own tensors: it is saved once."""
-    found = {**preprocessing_tensors(run.preprocessing), **run.beside}
+    found = {**named_parts({PREPROCESSING: run.preprocessing.tensors()}), **run.beside}
     if task.num_fitted and run.fitted is not None:
         found[FITTED] = run.fitted
     return found
-
-
-def with_prefix(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin so, without it."""
-    begins = {name: value for name, value in tensors.items() if name.startswith(prefix)}
-    return {name.removeprefix(prefix): value for name, value in begins.items()}
-
-
-def parts_named(parts: Mapping[str, Saved | Fitted]) -> dict[str, Tensor]:
-    """The tensors of all parts, each with the name of its part and a dot before its own."""
-    each = {part: one.tensors() for part, one in parts.items()}
-    return {f"{part}.{name}": value for part in each for name, value in each[part].items()}
 
 
 def in_parts(tensors: Mapping[str, Tensor], parts: Iterable[str]) -> list[dict[str, Tensor]]:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture, Classical, Protocol
 from lookhops.core.schema import located
-from lookhops.core.tensors import Expected, check_tensors
+from lookhops.core.tensors import Expected, check_tensors, named_parts, part_of
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import PreparedGraphs, Preprocessing
 from lookhops.graphs import Graphs
@@ -26,8 +26,6 @@ from lookhops.learners.learner import (
     fitted_of,
     fitted_target,
     options_in_words,
-    preprocessing_tensors,
-    with_prefix,
 )
 from lookhops.nn import GraphNetwork
 from lookhops.nn.others import is_other
@@ -54,14 +52,15 @@ class FittedNetwork(Fitted):
 
     def tensors(self) -> dict[str, Tensor]:
         target = {} if self.target is None else {FITTED: self.target}
-        return {**self.network.state_dict(), **preprocessing_tensors(self.preprocessing), **target}
+        beside = named_parts({PREPROCESSING: self.preprocessing.tensors()})
+        return {**self.network.state_dict(), **beside, **target}
 
     @classmethod
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
         """A network with these weights, after its names and shapes are those of the options."""
-        beside = with_prefix(PREPROCESSING, tensors)
+        beside = part_of(tensors, PREPROCESSING)
         with located("what its encoding fitted"):
             check_tensors(beside, Preprocessing.table(learner.architecture, encoding, beside))
         preprocessing = Preprocessing.from_tensors(beside)
@@ -75,8 +74,7 @@ class FittedNetwork(Fitted):
         # On no device: what a file says may be far larger than what it holds.
         with torch.device("meta"):
             expected = make().state_dict()
-        others = (PREPROCESSING, FITTED)
-        weights = {name: own for name, own in tensors.items() if not name.startswith(others)}
+        weights = {name: w for name, w in tensors.items() if not name.startswith(cls.shared)}
         dtypes = [own.dtype for own in weights.values() if own.is_floating_point()]
         dtype = dtypes[0] if dtypes else torch.float32
         check_tensors(weights, {name: _weight(own, dtype) for name, own in expected.items()})

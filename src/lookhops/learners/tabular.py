@@ -18,9 +18,10 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensors import named_parts
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import Fitted, Learner, in_parts, parts_named
+from lookhops.learners.learner import Fitted, Learner, in_parts
 from lookhops.learners.scorers import (
     Candidate,
     Constant,
@@ -70,7 +71,8 @@ class FittedRows(Fitted):
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of each target's scorer: ``0.linear.weight``."""
-        return parts_named({f"{n}.{one.kind}": one for n, one in enumerate(self.scorers)})
+        each = enumerate(self.scorers)
+        return named_parts({f"{n}.{one.kind}": one.tensors() for n, one in each})
 
     @classmethod
     def from_tensors(

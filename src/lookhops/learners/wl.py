@@ -16,10 +16,19 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.core.tensors import Saved, codes, numbers, offsets, places, positive, saved
+from lookhops.core.tensors import (
+    Saved,
+    codes,
+    named_parts,
+    numbers,
+    offsets,
+    places,
+    positive,
+    saved,
+)
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import Fitted, Learner, in_parts, parts_named
+from lookhops.learners.learner import Fitted, Learner, in_parts
 from lookhops.learners.scorers import (
     Arrays,
     Candidate,
@@ -171,9 +180,9 @@ class FittedKernel(Fitted):
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of each target's machine, and the training graphs' colours of each hop."""
-        machines = {f"{number}": machine for number, machine in enumerate(self.machines)}
-        colours = {f"hop{hop}": colours for hop, colours in enumerate(self.colours)}
-        return parts_named({**machines, **colours})
+        machines = {f"{number}": one.tensors() for number, one in enumerate(self.machines)}
+        colours = {f"hop{hop}": one.tensors() for hop, one in enumerate(self.colours)}
+        return named_parts(machines | colours)
 
     @classmethod
     def from_tensors(
