@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from lookhops.cli.shared.printing import PlainConsole, escaped_json
+from lookhops.cli.shared.output import PlainConsole, escaped_json
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
 from lookhops.core.pictures import new_picture, save_both

@@ -121,7 +121,7 @@ def test_only_shared_splits_are_compared(lookhops, tmp_path):
     more = [*both, "--seeds", "5", "--time-limit", "0"]
     code, out, _ = lookhops("compare", *SMALL, *more, *store)
     assert code == 0
-    assert f"{MODELS[1]} has 5" in " ".join(out.split())
+    assert f"{MODELS[1]} (2 of 5 finished runs)" in " ".join(out.split())
     code, out, _ = lookhops("compare", *SMALL, *more, *store, "--json")
     found = json.loads(out)
     assert len(found["seeds"]) == 3

@@ -36,7 +36,7 @@ def test_info(lookhops: Run, folder: Path):
     assert rows["features"][0] == "6"
     assert rows["edge features"] == ["3"]
     assert rows["classes"] == ["2"]
-    assert out.count("50.0%") == 2
+    assert out.count("50.0 %") == 2
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -44,7 +44,7 @@ def test_several_targets_have_a_row_each(lookhops, table, tmp_path):
     code, out, err = lookhops("train", table, *columns, *SMALL, "-o", tmp_path / "m")
     assert code == 0, err
     assert "even: learnt as classes (0, 1); say otherwise with --task numbers; 15 graphs" in err
-    for word in ("mean of AUROC and R²", "target (classes)", "target (numbers)", "kind", "even"):
+    for word in ("mean of AUROC and R²", "kind (classes)", "size (numbers)", "even"):
         assert word in out
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config["task"]["names"] == ["even", "kind", "size"]
@@ -60,9 +60,11 @@ def test_the_coverage_of_each_class_and_large_shares_are_printed(lookhops, table
     for target, names in {"even": "01", "kind": "abc"}.items():
         found = metrics["targets"][target]
         for name, row, held in zip(names, found["confusion"], found["in_sets"], strict=True):
-            share = f"{held / sum(row):.1%}" if sum(row) else "-"
-            shown = [line.split()[1:-1] for line in out.splitlines() if f"{target} " in line]
-            assert [target, name, str(sum(row)), share] in [line[:4] for line in shown]
+            share = f"{100 * held / max(sum(row), 1):.1f}"
+            shown = [line.split()[1:-2] for line in out.splitlines() if f" {name} " in line]
+            counts = [str(count) for count in (*row, sum(row))]
+            assert any(cells[: 1 + len(counts)] == [name, *counts] for cells in shown)
+            assert share in [cells[-1] for cells in shown if cells]
     seeds = metrics["seeds"].values()
     for name in next(iter(seeds)):
         if "share of" in name:

@@ -6,7 +6,6 @@ from test_stores import PROTOCOL, fill, record, section
 from lookhops.core.tables import Table
 from lookhops.learners import parse_model
 from lookhops.report.build import report_on
-from lookhops.report.page import Note
 from lookhops.report.runs import read_store, runs_report
 from lookhops.runs.paper import ROWS
 from lookhops.runs.plan import Cell, RunKey
@@ -23,7 +22,7 @@ def path(tmp_path):
 def comparison_of(report):
     blocks = section(report, "comparison").blocks
     table = next(b for b in blocks if isinstance(b, Table))
-    return table, " ".join(b.text for b in blocks if isinstance(b, Note))
+    return table, table.note
 
 
 def test_one_network_under_two_names_is_one_model(path, tasks):
@@ -36,7 +35,10 @@ def test_one_network_under_two_names_is_one_model(path, tasks):
         ("gcn", (11, 22, 33)),
     ]
     table, note = comparison_of(report_on(path))
-    assert [row[:2] for row in table.rows] == [["licheb", "60.0 ± 10.0 %"], ["gcn", "40.0 ± 0.0 %"]]
+    assert [row[:2] for row in table.rows] == [
+        ["licheb", "**60.0 ± 10.0**"],
+        ["gcn", "**40.0 ± 0.0**"],
+    ]
     assert "over 3 shared seeds: licheb (1 of 4 finished runs)" in note
     some = [cell.of_seeds([11, 22]) for cell in snapshot.cells]
     part = runs_report(Results(some, commands=snapshot.commands))  # the store has more histories
@@ -81,9 +83,9 @@ def test_one_seed_has_no_spread_and_no_pair_differs(path, tasks):
         fill(store, tasks, {"gcn": {11: 0.5}, "licheb": {11: 0.9}})
     report = report_on(path)
     table, note = comparison_of(report)
-    assert [row[1] for row in table.rows] == ["90.0 %", "50.0 %"]
+    assert [row[1] for row in table.rows] == ["**90.0**", "**50.0**"]
     assert "±" not in str(report)
-    assert note == ""
+    assert "Left out" not in note
     with Store(path) as store:
         fill(store, tasks, {"gcn": {22: 0.8}, "licheb": {22: 0.4}, "gat": {11: 0.6, 22: 0.5}})
     assert "Of all 3 pairs, none differ." in section(report_on(path), "comparison").lead

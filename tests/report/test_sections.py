@@ -127,11 +127,10 @@ def test_the_comparison_is_that_of_the_statistics(report, two_folders):
     [pair] = compare_pairs(scores, 15 / 120)
     table = charts(report)[3].numbers
     assert table.head[0] == "pair"
-    [[_, mean, interval, p]] = [list(row) for row in table.rows]
+    [[_, mean, interval, _, p, _]] = [list(row) for row in table.rows]
     assert mean.replace(MINUS, "-") == f"{pair.difference.mean:+.1f}"
-    assert (
-        interval.replace(MINUS, "-") == f"{pair.difference.low:.1f} to {pair.difference.high:.1f}"
-    )
+    ends = f"{pair.difference.low:+.1f} to {pair.difference.high:+.1f}"
+    assert interval.replace(MINUS, "-") == ends
     assert float(p) == pytest.approx(pair.adjusted_p, rel=0.06)
 
 

@@ -14,7 +14,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.learners import parse_model
 from lookhops.report.build import report_on
-from lookhops.report.page import Chart, Folded, Note
+from lookhops.report.page import Chart, Folded
 from lookhops.report.runs import grouped, read_store
 from lookhops.runs.compare import comparison
 from lookhops.runs.plan import Cell
@@ -76,8 +76,8 @@ def test_the_numbers_are_those_of_the_statistics(path):
     blocks = section(report, "comparison").blocks
     table = next(b for b in blocks if isinstance(b, Table))
     assert [row[0] for row in table.rows] == ["licheb+lookhops", "gcn"]
-    assert table.rows[0][1] == "75.0 ± 5.0 %"
-    assert any(isinstance(b, Note) and "gat (1 finished run)" in b.text for b in blocks)
+    assert table.rows[0][1] == "**75.0 ± 5.0**"
+    assert "gat (1 finished run)" in table.note
     assert len([b for b in section(report, "training").blocks if isinstance(b, Chart)]) == 2
     assert "licheb+lookhops comes first, with a test accuracy of 75.0 ± 5.0 %" in report.summary
     assert "licheb+lookhops comes first with 75.0 %" in section(report, "comparison").lead

@@ -72,7 +72,7 @@ def test_tables_and_exports_show_them(run, cells, tmp_path):
     _, _, found = run(cells)
     results = Results(found)
     table = comparison("hops-1", found).models_table()
-    shown = {row[0][0]: row[4][0] for row in table.rows}
+    shown = {row[0]: row[4] for row in table.rows}
     assert (shown["wl"], shown["baseline"]) == (NONE, NONE)
     assert shown[NAMES[0]].replace(",", "").isdecimal()
     for suffix in ("json", "csv", "md", "tex"):

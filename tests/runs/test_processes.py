@@ -68,7 +68,7 @@ def test_where_none_can_be_started_that_is_said(graphs, monkeypatch):
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(processes, "_Process", none)
-    with Processes(1) as pool, pytest.raises(CannotStart, match="temporarily unavailable"):
+    with Processes(1) as pool, pytest.raises(CannotStart):
         pool.call(len, graphs).result()
 
 

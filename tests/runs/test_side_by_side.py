@@ -83,7 +83,7 @@ def test_where_one_fails_those_before_it_are_trained_as_alone(failed):
             work.end(other, NOT_FINITE if other == failed else "")
 
     work = Work(during, busy=2)
-    with pytest.raises(NotFinite, match="not finite") as error:
+    with pytest.raises(NotFinite) as error:
         work.run()
     assert work.here == [1]
     assert seeds(error.value.runs) == list(range(1, failed + 1))
@@ -134,7 +134,7 @@ def test_a_stop_within_an_epoch_waits_for_nobody():
     work = Work(during)
     with pytest.raises(KeyboardInterrupt):
         work.run()
-    with pytest.raises(LookHopsError, match="has ended"):
+    with pytest.raises(LookHopsError):
         work.receive(epoch())
 
 

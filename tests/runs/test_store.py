@@ -139,7 +139,7 @@ def test_a_file_that_stays_locked_is_named(path):
     holder.rollback()
     retry_locked(lambda: other.execute("PRAGMA journal_mode = WAL"), path, seconds=0.2)
     assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+    with pytest.raises(sqlite3.OperationalError, match="missing"):
         retry_locked(lambda: other.execute("SELECT * FROM missing"), path)
     holder.close()
     other.close()
@@ -240,11 +240,11 @@ def test_files_that_are_no_store(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")
     for path, words in (
-        (text, "not a database"),
-        (foreign, "not a store of LookHops"),
+        (text, "text.sqlite"),
+        (foreign, "foreign.sqlite"),
         (later, "version 99"),
-        (tmp_path, "cannot be used as a store"),
-        (blocked / "runs.sqlite", "cannot be used as a store"),
+        (tmp_path, tmp_path.name),
+        (blocked / "runs.sqlite", "runs.sqlite"),
     ):
         with pytest.raises(LookHopsError, match=words) as caught:
             Store(path)
@@ -260,7 +260,7 @@ def test_a_damaged_store_is_one_sentence(path, make_record):
     content = bytearray(path.read_bytes())
     content[4096 : len(content) - 100] = b"\xff" * (len(content) - 4196)
     path.write_bytes(content)
-    with pytest.raises(LookHopsError, match="cannot be used as a store"):
+    with pytest.raises(LookHopsError, match=path.name):
         Store(path).cells()
 
 
@@ -276,7 +276,7 @@ def test_a_flipped_byte_in_a_row_is_named(path, make_record):
         changed = bytearray(content)
         changed[place] ^= 1
         path.write_bytes(changed)
-        with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1|cannot be used"):
+        with pytest.raises(LookHopsError, match=path.name):
             Store(path).cells()
     path.write_bytes(content)
     with Store(path) as store:

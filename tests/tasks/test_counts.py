@@ -186,7 +186,7 @@ def test_counts_are_compared_and_stand_beside_classes_and_numbers(lookhops, tabl
     asked = ("--target", "size,oxygens,even", "--task", "oxygens=counts,size=numbers")
     code, out, err = lookhops("train", table, *asked, "--epochs", 3, *SMALL, "-o", folder)
     assert code == 0, err
-    for word in ("mean of AUROC, R² and D²", "target (counts)", "target (numbers)"):
+    for word in ("mean of AUROC, R² and D²", "oxygens (counts)", "size (numbers)"):
         assert word in out
     config = json.loads((folder / "config.json").read_text())
     assert config["task"]["names"] == ["even", "size", "oxygens"]

@@ -48,14 +48,19 @@ SUMMARIES = {
     "models": "List the convolutions and poolings that models are made of.",
     "data": "List, describe, convert and fetch sets of graphs.",
 }
+#: Files of commands, where these are not called so.
+FILES = {
+    **{"embed": "predict", "evaluate": "predict", "params": "models", "tune": "compare"},
+    **dict.fromkeys(("export", "report", "serve"), "publish"),
+}
 #: How all help is written.
 MARKUP: Any = "markdown"
 
 
 @cache
 def load(name: str) -> Any:
-    """A command, or a group of them, with its options: what a file of its own is named after."""
-    module = import_module(f"lookhops.cli.{name}")
+    """A command, or a group of them, with its options."""
+    module = import_module(f"lookhops.cli.{FILES.get(name, name)}")
     alone = typer.Typer(rich_markup_mode=MARKUP)
     if hasattr(module, "app"):
         alone.add_typer(module.app, name=name)

@@ -10,8 +10,8 @@ import typer
 from rich.markup import escape
 from rich.panel import Panel
 
+from lookhops.cli.shared.output import as_grid, grid, out, panel, print_json, print_line, with_bars
 from lookhops.cli.shared.parameters import Json, with_options
-from lookhops.cli.shared.printing import bar, grid, out, panel, print_json, print_line
 from lookhops.cli.shared.reading import DataDir, Reading, Source, warnings_as_lines
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
@@ -90,13 +90,10 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     node, although its caption says per graph; both are here.
     """
     from lookhops.graphs.indexing import pair_keys
-    from lookhops.sources.counts import molecule_counts
+    from lookhops.sources.counts import graph_counts
 
-    count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
-    sizes = graphs.nodes_per_graph
-    balance = []
-    if graphs.y is not None and graphs.num_classes:
-        balance = graphs.y[graphs.y >= 0].bincount(minlength=graphs.num_classes).tolist()
+    counts = graph_counts(graphs)
+    count, nodes, edges = counts["graphs"], counts["nodes"], counts["edges"]
     # Beyond the first between the same two nodes, in the same direction if edges have one.
     if graphs.is_undirected:
         parallel = (graphs.num_edges + int((graphs.source == graphs.target).sum())) // 2 - edges
@@ -111,8 +108,8 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "parallel_edges": parallel,
         "directed": not graphs.is_undirected,
         "nodes_per_graph": nodes / count if count else 0.0,
-        "smallest_graph": int(sizes.min()) if count else 0,
-        "largest_graph": int(sizes.max()) if count else 0,
+        "smallest_graph": counts["nodes_range"][0],
+        "largest_graph": counts["nodes_range"][1],
         "edges_per_graph": edges / count if count else 0.0,
         "edges_per_node": edges / nodes if nodes else 0.0,
         "features": graphs.num_features,
@@ -123,10 +120,10 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         **_column_names("graph", graphs.whole),
         "targets": _targets(graphs),
         "classes": graphs.num_classes,
-        "class_balance": dict(zip(graphs.class_names, balance, strict=False)),
+        "class_balance": dict(zip(counts["class_names"], counts["class_counts"], strict=False)),
         "columns": list(graphs.columns),
         "skipped_rows": len(graphs.skipped),
-        "molecules": molecule_counts(graphs),
+        "molecules": counts.get("molecules"),
         "fingerprint": graphs.fingerprint,
     }
 
@@ -164,52 +161,47 @@ def _target_rows(targets: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, s
 
 
 def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
+    from lookhops.report.sections.data import class_balance
+
+    parts = [grid(_rows(graphs, about), columns=("", "right bold", "wrap dim"))]
+    if balance := about["class_balance"]:
+        named = {"class_names": [*balance], "class_counts": [*balance.values()]}
+        parts.append(as_grid(with_bars(class_balance(named))))
+    return panel(graphs.name, *parts)
+
+
+def _rows(graphs: Graphs, about: dict[str, Any]) -> Iterator[tuple[str, ...]]:
+    """What is counted, how many there are, and what there is to say of them."""
+    from lookhops.sources import counts
     from lookhops.sources.rdkit.descriptors import in_words
 
-    of_graphs = []
-    if count := about["graph_features"]:
-        names = in_words([*about["graph_numbers"], *about["graph_labels"]])
-        of_graphs.append(("graph features", f"{count:,}", escape(names)))
-        of_graphs += _name_rows(about, "graph", numbers=False)
+    yield "graphs", f"{about['graphs']:,}"
+    yield "nodes", f"{about['nodes']:,}"
     directed = f"of {graphs.num_edges:,} directed ones" if about["directed"] else ""
+    yield "undirected edges", f"{about['undirected_edges']:,}", directed
+    if more := about["parallel_edges"]:
+        yield "parallel edges", f"{more:,}", "more, between the same nodes"
     sizes = f"from {about['smallest_graph']:,} to {about['largest_graph']:,}"
-    more = about["parallel_edges"]
-    rows = [
-        ("graphs", f"{about['graphs']:,}"),
-        ("nodes", f"{about['nodes']:,}"),
-        ("undirected edges", f"{about['undirected_edges']:,}", directed),
-        *([("parallel edges", f"{more:,}", "more, between the same nodes")] if more else ()),
-        ("nodes per graph", f"{about['nodes_per_graph']:.4f}", sizes),
-        ("edges per graph", f"{about['edges_per_graph']:.4f}"),
-        ("edges per node", f"{about['edges_per_node']:.4f}"),
-        ("features", f"{about['features']:,}", _features(about)),
-        *_name_rows(about, "node"),
-        ("edge features", f"{about['edge_features']:,}"),
-        *_name_rows(about, "edge"),
-        *of_graphs,
-        *_target_rows(about["targets"]),
-    ]
-    if found := about["molecules"]:
-        other = f"{found['contradicting']:,} rows contradict each other"
-        other = other if found["contradicting"] else ""
-        rows += [("duplicates", f"{found['duplicates']:,}", other)]
-        rows += [(key, f"{found[key]:,}") for key in ("salts", "mixtures")]
-    if about["skipped_rows"]:
+    yield "nodes per graph", f"{about['nodes_per_graph']:.4f}", sizes
+    yield "edges per graph", f"{about['edges_per_graph']:.4f}"
+    yield "edges per node", f"{about['edges_per_node']:.4f}"
+    none = "" if about["features"] else "none: a model sees a column of ones"
+    yield "features", f"{about['features']:,}", none
+    yield from _name_rows(about, "node")
+    yield "edge features", f"{about['edge_features']:,}"
+    yield from _name_rows(about, "edge")
+    if of_graphs := in_words([*about["graph_numbers"], *about["graph_labels"]]):
+        yield "graph features", f"{about['graph_features']:,}", escape(of_graphs)
+    yield from _name_rows(about, "graph", numbers=False)
+    yield from _target_rows(about["targets"])
+    if about["molecules"] and (said := counts.in_words(about["molecules"])):
+        yield "molecules", "", said
+    if graphs.skipped:
         reasons = [f"{one.id}: {one.reason}" for one in graphs.skipped[:3]]
         reasons += ["..."] if len(graphs.skipped) > 3 else []
-        rows.append(("skipped rows", f"{about['skipped_rows']:,}", escape("; ".join(reasons))))
+        yield "skipped rows", f"{len(graphs.skipped):,}", escape("; ".join(reasons))
     if about["columns"]:
-        rows.append(("columns", f"{len(about['columns'])}", escape(", ".join(about["columns"]))))
-    parts = [grid(rows, columns=("", "right bold", "wrap dim"))]
-    if balance := about["class_balance"]:
-        all_graphs, most = max(about["graphs"], 1), max(balance.values()) or 1
-        bars = (
-            (escape(name), f"{count:,}", f"{count / all_graphs:.1%}", bar(count / most, 24))
-            for name, count in balance.items()
-        )
-        columns = ("left wrap", "right bold", "right", "cyan")
-        parts.append(grid(bars, ("class", "graphs", "share", ""), columns))
-    return panel(graphs.name, *parts)
+        yield "columns", f"{len(about['columns'])}", escape(", ".join(about["columns"]))
 
 
 def _column_names(owner: str, features: Features) -> dict[str, Any]:
@@ -233,15 +225,6 @@ def _shortened(names: Sequence[str]) -> str:
     if len(names) > SHOWN:
         names = [*names[: SHOWN - 2], "...", names[-1]]
     return escape(", ".join(names))
-
-
-def _features(about: dict[str, Any]) -> str:
-    numbers, labels = about["node_numbers"], about["node_labels"]
-    parts = [counted(len(numbers), "number")] if numbers else []
-    if labels:
-        sizes = " + ".join(str(len(values)) for values in labels.values())
-        parts.append(f"one-hot labels ({sizes})")
-    return " and ".join(parts) or "none: a model sees a column of ones"
 
 
 @app.command()

@@ -9,12 +9,10 @@ from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
+from lookhops.cli.shared.output import print_json, print_line
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
-from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.reading import Input, Model, Reading, load, warnings_as_lines
 from lookhops.cli.shared.running import progress_bar
 from lookhops.core.errors import LookHopsError
@@ -45,18 +43,8 @@ def explain(
     source: Input,
     output: Path | None = None,
     view: View = View.shares,
-    of_target: Annotated[
-        str | None,
-        typer.Option("--of", help="Which target to explain, of a model that answers several."),
-    ] = None,
-    of_seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            help="Which of the model's seeds to look into; by default shares are those of all, and "
-            "what was kept of the first.",
-        ),
-    ] = None,
+    of: str | None = None,
+    seed: int | None = None,
     pictures: bool = True,
     device: str = "auto",
     plugin: Plugins = None,
@@ -78,6 +66,9 @@ def explain(
         view: `shares`: each node's and edge's share of the answer; `kept`: which nodes each pooling
             layer kept, which says little about what matters; `neighbourhoods`: those that weigh
             most for each class, or for high and low values, as they stand in INPUT.
+        of: Which target to explain, of a model that answers several.
+        seed: Which of the model's seeds to look into; by default shares are those of all, and what
+            was kept of the first.
         pictures: Draw each graph (SVG).
     """
     if output is None and not as_json:
@@ -89,16 +80,16 @@ def explain(
     predictor = Predictor(model, device)
     graphs = reading.load_input(source, predictor.reading)
     if view is View.neighbourhoods:
-        rows = _neighbourhoods(predictor, graphs, of_target, output, pictures)
+        rows = _neighbourhoods(predictor, graphs, of, output, pictures)
         name, drawn = "neighbourhoods.csv", len(rows)
         content: dict[str, Any] = {"model": str(model), "neighbourhoods": rows}
     else:
-        found: Iterator[Attribution | Explanation] = explain_kept(predictor, graphs, of_seed)
+        found: Iterator[Attribution | Explanation] = explain_kept(predictor, graphs, seed)
         if view is View.shares:
             is_drawn = output is not None and pictures
-            found = shared(predictor, graphs, of_target, of_seed, is_drawn)
+            found = _shares(predictor, graphs, of, seed, is_drawn)
         name, drawn = "explanations.json", len(graphs)
-        content = {"model": str(model), "view": view.value, **_seed(predictor, view, of_seed)}
+        content = {"model": str(model), "view": view.value, **_seed(predictor, view, seed)}
         _explain(found, graphs, content, output, pictures)
     if as_json:
         print_json(content)
@@ -116,7 +107,13 @@ def _explain(
     changed = changing(output) if output else nullcontext()
     with warnings_as_lines(), progress_bar() as bar, changed as folder:
         found = bar.track(found, len(graphs), description="explaining")
-        records = list(with_pictures(found, folder if draw else None))
+        records, taken = [], set[str]()
+        for explanation in found:
+            records.append(explanation.as_json())
+            if folder is not None and draw:
+                name = _new_name(explanation.id, taken)
+                write_text(folder / name, explanation.picture())
+                records[-1]["picture"] = name
         skipped = [row.record() for row in graphs.skipped]
         content["graphs"] = in_input_order(records, skipped, graphs.skipped)
         if folder is not None:
@@ -148,28 +145,21 @@ def _neighbourhoods(
     return rows
 
 
-def shared(
-    predictor: Predictor,
-    graphs: Graphs,
-    target: str | None = None,
-    seed: int | None = None,
-    drawn: bool = True,
+def _shares(
+    predictor: Predictor, graphs: Graphs, target: str | None, seed: int | None, drawn: bool
 ) -> Iterator[Attribution]:
     """The shares of each graph; where they are drawn, all with the same colours."""
     from lookhops.explain import attribute
     from lookhops.explain.attributions import common_limit
 
-    def pieces() -> Iterator[Any]:
-        for start in range(0, len(graphs), PIECE):
-            found = attribute(predictor, graphs[start : start + PIECE], target, seed)
-            yield from (found[number] for number in range(len(found)))
-
-    if not drawn:
-        yield from pieces()
-        return
-    every = list(pieces())
-    limit = common_limit(every)
-    yield from (replace(one, limit=limit) for one in every)
+    starts = range(0, len(graphs), PIECE)
+    pieces = (attribute(predictor, graphs[i : i + PIECE], target, seed) for i in starts)
+    found = (piece[number] for piece in pieces for number in range(len(piece)))
+    if drawn:
+        every = list(found)
+        limit = common_limit(every)
+        found = (replace(one, limit=limit) for one in every)
+    yield from found
 
 
 def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:
@@ -180,19 +170,6 @@ def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:
         return {} if seed is None else {"seed": seed}
     first = predictor.answering[0]
     return {"seed": seed if seed is not None else "final" if first == FINAL else first}
-
-
-def with_pictures(
-    found: Iterable[Attribution | Explanation], folder: Path | None
-) -> Iterator[dict[str, Any]]:
-    """Explanations as JSON can hold them; where there is a folder, with a ``picture`` in it."""
-    taken: set[str] = set()
-    for explanation in found:
-        record = explanation.as_json()
-        if folder is not None:
-            record["picture"] = _new_name(explanation.id, taken)
-            write_text(folder / record["picture"], explanation.picture())
-        yield record
 
 
 def _new_name(graph_id: str, taken: set[str]) -> str:

@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lookhops.cli.shared.output import (
+    ReportFile,
+    check_folder,
+    command_line,
+    err,
+    out,
+    print_json,
+    print_line,
+    print_table,
+    write_page,
+)
 from lookhops.cli.shared.parameters import Json, with_options
-from lookhops.cli.shared.printing import err, out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import DataDir, warnings_as_lines
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
-from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import parse_seeds
 from lookhops.core.tables import Table
@@ -146,36 +155,31 @@ def _run(
     options: Runner,
 ) -> tuple[Results, Left]:
     """Run what is missing for these tables and figures; the results, and what is left."""
-    from lookhops.runs.paper import (
-        chosen_rows,
-        data_note,
-        gain_note,
-        paper_datasets,
-        paper_graphs,
-        paper_plan,
-        paper_protocol,
-    )
+    from lookhops.runs import paper as plan
     from lookhops.runs.results import Results
     from lookhops.runs.store import Store
+    from lookhops.training import Protocol
 
-    quick = experiments.quick
-    seeds = parse_seeds(experiments.seeds) if experiments.seeds else None
-    protocol = paper_protocol(seeds, experiments.precision, quick)
+    quick, protocol = experiments.quick, Protocol(precision=experiments.precision)
+    if quick:
+        protocol = replace(protocol, seeds=plan.QUICK_SEEDS, max_epochs=plan.QUICK_EPOCHS)
+    if experiments.seeds:
+        protocol = replace(protocol, seeds=parse_seeds(experiments.seeds))
     with warnings_as_lines():
-        names = paper_datasets(_split(experiments.datasets), quick, data_dir)
+        names = plan.paper_datasets(_split(experiments.datasets), quick, data_dir)
     executor, left = options.executor(), Left()
-    rows = chosen_rows(*parts, _split(experiments.rows) or None)
-    datasets = paper_graphs(names, quick, data_dir)
-    cells = paper_plan(rows, datasets, protocol)
+    rows = plan.chosen_rows(*parts, _split(experiments.rows))
+    datasets = plan.paper_graphs(names, quick, data_dir)
+    cells = plan.paper_plan(rows, datasets, protocol)
     with Store(path) as store:
         run_plan(cells, store, executor, options.time_limit, left)
         notes: dict[str, dict[str, Any]] = {}
         for name, graphs in datasets.items():
             where = (name, graphs.fingerprint)
-            notes[name] = {"data": store.note(*where, "data", partial(data_note, graphs))}
+            notes[name] = {"data": store.note(*where, "data", partial(plan.data_note, graphs))}
             if any("gain" in part for part in parts):
                 err.print(f"{name}: information gain")
-                notes[name]["gain"] = store.note(*where, "gain", partial(gain_note, graphs))
+                notes[name]["gain"] = store.note(*where, "gain", partial(plan.gain_note, graphs))
         results = Results(store.collect(cells), notes, quick)
     return results, left
 

@@ -11,11 +11,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
+from lookhops.cli.shared.output import (
+    ReportFile,
+    command_line,
+    err,
+    out,
+    print_json,
+    print_line,
+    print_saved,
+    warn,
+    write_page,
+)
 from lookhops.cli.shared.parameters import AUTO, Json, Network, Plugins, Training, with_options
-from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source, Splitting, load, warnings_as_lines
 from lookhops.cli.shared.running import epoch_display, stoppable, tell_remarks
-from lookhops.cli.shared.writing import ReportFile, command_line, print_saved, write_page
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import OF_SPLITS, RECOMMENDED, Architecture, Protocol
 from lookhops.core.schema import option
@@ -66,6 +75,12 @@ class TrainingRun:
     workers: int = option(1, least=1)
     address: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise LookHopsError(
+                "--resume goes on with a training, --overwrite begins anew: choose."
+            )
+
 
 @with_options
 def train(
@@ -101,8 +116,6 @@ def train(
         seeds: How many, or which (11,22): each is a split and a model. By default 1, or one a fold;
             the paper's protocol is 10.
     """
-    if run.resume and run.overwrite:
-        raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
     is_open = model in (None, "recommended")
     of_network = network != RECOMMENDED or k != str(RECOMMENDED.k)
     if of_network and not (is_open or model == "network"):
@@ -112,11 +125,11 @@ def train(
         graphs = reading.load_to_learn(source)
         _tell_molecules(graphs)
         graphs, plan = splitting.plan(source, graphs, protocol, seeds, reading)
-        of_network |= not workers.alone or _is_of_networks(protocol, run)
-        kind = "network" if is_open and of_network else model
-        learner, plan, information = _learner(kind, network, k, graphs, plan, run)
+        if is_open and (of_network or not workers.alone or _is_of_networks(protocol, run)):
+            model = "network"
+        learner, plan, information = _learner(model, network, k, graphs, plan, run)
         if reading.features is not None and not learner.reads_whole:
-            named = model or "a network without --totals"
+            named = "a network without --totals" if model == "network" else model
             raise LookHopsError(f"{named} reads no features of whole graphs: leave out --features.")
         config = _train(output, graphs, learner, plan, run, reading, information, workers)
     if not workers.is_first:
@@ -124,16 +137,20 @@ def train(
     if as_json:
         print_json(config)
     else:
-        from lookhops.cli.shared.model_panel import model_panel
-
-        out.print(model_panel(config))
-        if "stopped" in config:
-            warn(config["stopped"])
-        print_saved(output)
+        _print(config, output)
     if report is not None:
         from lookhops.report.build import report_on
 
         write_page(report_on(output, graphs), report, quiet=as_json)
+
+
+def _print(config: dict[str, Any], output: Path) -> None:
+    from lookhops.cli.shared.model_panel import model_panel
+
+    out.print(model_panel(config))
+    if "stopped" in config:
+        warn(config["stopped"])
+    print_saved(output)
 
 
 def _is_of_networks(protocol: Protocol, run: TrainingRun) -> bool:

@@ -47,7 +47,8 @@ class Table:
         head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.head)
         lines = [f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>"]
         for number, row in enumerate(self.rows):
-            name, *cells = ("<br>".join(map(escape, lines_of(cell))) for cell in row)
+            lines_of_cells = ([escape(line.strip("*")) for line in lines_of(cell)] for cell in row)
+            name, *cells = map("<br>".join, lines_of_cells)
             mark = ' class="best"' if number == self.best else ""
             values = "".join(f"<td>{cell}</td>" for cell in cells)
             lines.append(f'<tr{mark}><th scope="row">{name}</th>{values}</tr>')

@@ -85,7 +85,7 @@ def tune_into(
         device=str(Machine.here(where)),
         **outer,
     )
-    found.write(folder)
+    files.write_json(folder / TUNING, found.to_dict())
     _train(folder, graphs, plan, chosen, device=device, on_epoch=on_event, provenance=provenance)
     return found
 

@@ -48,12 +48,15 @@ def class_gains(found: Mapping[str, Any]) -> Chart:
     """The gains of the graphs of each class."""
     parts: Mapping[str, Any] = found["per_class"]
     fits = "; ".join(f"{name}: {_formula(part['fit'])}" for name, part in parts.items())
+    suggested = ((name, part.get("suggested_k")) for name, part in parts.items())
+    enough = ", ".join(f"k = {k} of {name}" for name, k in suggested if k)
+    enough = f" Enough are {enough}." if enough else ""
     sizes = ", ".join(f"{part['graphs']:,} {name}" for name, part in parts.items())
     rows = [[name, *row] for name, part in parts.items() for row in _gain_rows(part)]
     return Chart(
         _gains_figure(parts),
         "Information gain of each hop by class, with the fitted curves.",
-        f"The same for the graphs of each class, in nats, with the fits {fits}."
+        f"The same for the graphs of each class, in nats, with the fits {fits}.{enough}"
         f"{_resamples(found)} n = {sizes}.",
         Table(("class", "hops k", "gain", "95% interval", "fit"), rows),
         wide=True,
@@ -100,7 +103,7 @@ def _formula(fit: Mapping[str, float]) -> str:
 def _resamples(found: Mapping[str, Any]) -> str:
     if not found.get("gain_interval"):
         return ""
-    return f" Bars: 95% of {found['resamples']:,} resamples of the graphs."
+    return f" Intervals: 95% of {found['resamples']:,} resamples of the graphs."
 
 
 # -------------------------------------------------------------------- what lies beyond
@@ -112,6 +115,7 @@ def lost(found: Mapping[str, Any]) -> Chart:
     k = np.arange(1, min(max(SHOWN_HOPS, (suggested or 0) + 1), last) + 1).tolist()
     share = np.minimum(np.exp(-found["fit"]["b"] * np.array(k)), 1.0)
     texts = [f"{100 * s:.1f}%" if s >= 0.0005 else "<0.1%" for s in share]
+    rows = list(zip(map(str, k), texts, strict=True))
     colours = ["var(--green)" if one == suggested else "var(--pale)" for one in k]
     hover = "k = %{x}: %{y:.2f} % lost"
     drawn = series("bar", k, rounded(100 * share), hover, marker={"color": colours})
@@ -136,7 +140,7 @@ def lost(found: Mapping[str, Any]) -> Chart:
         f"Bar chart of the share of the information lost beyond k hops; {said}.",
         "What lies beyond k hops and is lost, in per cent of all, by the fitted curve"
         + (f". The suggested k = {suggested} is drawn in green and bold." if suggested else "."),
-        Table(("hops k", "lost"), list(zip(map(str, k), texts, strict=True))),
+        Table(("hops k", "lost"), rows, best=k.index(suggested) if suggested in k else None),
     )
 
 
@@ -185,7 +189,7 @@ def label_accuracy(found: Mapping[str, Any]) -> Chart:
         f"Bar chart of how well {number or 'the classes'} can be predicted from what lies within h "
         f"hops; {said}.",
         f"{what} n = {counted(found['graphs'], 'graph')}.{green}",
-        Table(("hops h", unit, below, "95% interval"), rows),
+        Table(("hops h", unit, below, "95% interval"), rows, best=enough),
     )
 
 

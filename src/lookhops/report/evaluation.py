@@ -38,17 +38,17 @@ def performance_section(model: ModelFolder) -> Section | None:
         found = model.tested(head, n)
         lead = head.task.results(found)
         blocks += [Subheading(head.name, lead)] if len(heads) > 1 else []
-        blocks += [tested_table(head, found), *head.task.charts(found)]
+        blocks += [tested_table(head, found, SHOWN_SEEDS), *head.task.charts(found)]
     if len(heads) > 1:
         lead = f"{counted(len(heads), 'target')}, answered by one network."
         lead += f" The {main.title}: {score}." if (score := model.score(main)) else ""
     return Section("results", "Results", lead, blocks)
 
 
-def tested_table(head: Head, tested: Tested) -> Table:
+def tested_table(head: Head, tested: Tested, most_seeds: int) -> Table:
     """Mean, spread and interval of each metric of a target, and the seeds where there are few."""
     seeds, several = tested.seeds, len(tested.seeds) > 1
-    shown = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
+    shown = list(seeds) if several and len(seeds) <= most_seeds else []
     intervals = _intervals(head.task, tested)
     rows = []
     for metric in head.task.metrics:
@@ -57,8 +57,11 @@ def tested_table(head: Head, tested: Tested) -> Table:
             continue
         ends = found.get("interval") or intervals.get(metric.name) or ()
         written = metric.written(found["mean"], *([found["std"]] if several else []))
-        each = [metric.written(seeds[seed].get(metric.name)) for seed in shown]
-        rows.append([metric.title, written, metric.written(*ends, joint=" to "), *each])
+        more = (
+            metric.written(*ends, joint=" to "),
+            *(metric.written(seeds[seed].get(metric.name)) for seed in shown),
+        )
+        rows.append([metric.title, written, *(text.removesuffix(" %") for text in more)])
     columns = ("test", "mean ± std" if several else "value", "95% interval")
     caption = (
         f"{tested.n}. Interval: 95% of {RESAMPLES:,} redrawn sets of test graphs, mean over seeds."
@@ -112,7 +115,7 @@ def metrics_table(target: TargetEvaluation) -> Table:
         for measured in both:
             ends = measured.intervals.get(metric.name) or ()
             row.append(metric.written(measured.values.get(metric.name)))
-            row.append(metric.written(*ends, joint=" to "))
+            row.append(metric.written(*ends, joint=" to ").removesuffix(" %"))
         rows.append(row)
     share = f"{100 * CONFIDENCE:g}%"
     head = ["metric", counted(target.all.graphs, "graph"), share]

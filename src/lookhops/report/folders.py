@@ -98,11 +98,8 @@ class ModelFolder:
 
     def tested(self, head: Head, n: str) -> Tested:
         """What the tests gave for one target, under the names of its own task."""
-        metrics = self.config["metrics"]
-        seeds = {int(seed): head.values(one) for seed, one in metrics["seeds"].items()}
-        overview = metrics["targets"][head.name] if head.name else metrics
         answers = self.answers(head) or None  # none where all are blank
-        return Tested(n, head.values(metrics["summary"]), seeds, overview, answers)
+        return Tested.of(self.config["metrics"], head, n, answers)
 
 
 def read_folder(path: Path) -> ModelFolder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,9 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import parse_seeds, splits_in_words
 from lookhops.core.paired import ALPHA
 from lookhops.core.tables import Table
-from lookhops.core.words import NONE, counted, memory, number, signed
+from lookhops.core.words import NONE, counted, joined, memory, number, signed
 from lookhops.graphs import Graphs
-from lookhops.learners import Model
+from lookhops.learners import Model, learner_of
 from lookhops.runs.executor import train_here
 from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.plan import Entry, parse_models
@@ -102,14 +103,19 @@ class Comparison:
                 found[cell.model] = every if out == len(cell.seeds) else f"{out} of {every}"
         return found
 
-    def models_table(self) -> Table:
-        """The models, best mean first; every number is over the splits that all of them share."""
+    def models_table(self, wide: bool = False) -> Table:
+        """The models, best mean first; every number is over the splits that all of them share.
+
+        A wide one has what ranks models besides and the options of networks, too.
+        """
         main, count, rows, records = self.main, len(self.seeds), [], []
+        unit, second = ", %" if main.share else "", self.best.runs[0].task.ranked_by
         for name, values in self.scores.items():
             cell, (mean, std) = self.cells[name], mean_std(values)
-            metrics = cell.metrics
+            metrics, learner = cell.metrics, learner_of(cell.architecture)
             validated = [value for value in metrics[f"val_{main.name}"] if value is not None]
             validation = main.scale * sum(validated) / len(validated) if validated else None
+            val = main.written(validation and validation / main.scale).removesuffix(" %")
             record = {"model": name, "mean": mean, "std": std, "validation": validation}
             for key in (*SHARES, *ERRORS):
                 if None not in metrics.get(key, [None]):
@@ -118,25 +124,30 @@ class Comparison:
             seconds = sum(metrics["seconds"]) / count
             record |= {"seconds_a_seed": seconds, "peak_memory": cell.peak_memory, "seeds": count}
             records.append(record)
-            texts = (
-                name,
-                f"**{cell.written()}**",
-                main.written(validation and validation / main.scale).removesuffix(" %"),
-                f"{self.ranks[name]:.1f}",
-                number(metrics["parameters"][0]),
-                f"{seconds:.1f} s",
-                memory(cell.peak_memory),
-            )
-            rows.append([[text] for text in texts])
-        unit = ", %" if main.share else ""
-        head = ["model", main.heading, f"val.{unit}", "rank", "parameters", "time", "memory"]
+            known = metrics.get(second.name) or [None]
+            more = {
+                second.title: NONE if None in known else second.written(sum(known) / count),
+                "network": learner.title if learner.has_epochs else NONE,
+            }
+            texts = {
+                "model": name,
+                main.heading: f"**{cell.written()}**",
+                f"val.{unit}": val,
+                "rank": f"{self.ranks[name]:.1f}",
+                "parameters": number(metrics["parameters"][0]),
+                "time": f"{seconds:.1f} s",
+                "memory": memory(cell.peak_memory),
+                **(more if wide else {}),
+            }
+            rows.append([*texts.values()])
         protocol = self.best.protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
         if count != protocol.folds:
             drawn = f"{counted(count, 'split')}, {drawn}"
         parts = (self.about.get("said"), self._left_out(), self._costs_in_words())
         note = " ".join(filter(None, parts))
-        return Table(head, rows, note, "models", f"{self.dataset}: {drawn}", records)
+        title = f"{self.dataset}: {drawn}"
+        return Table([*texts], rows, note, "models", title, records, best=0)
 
     def costs(self) -> list[Cost]:
         """What each model takes of time and parameters for its mean score."""
@@ -159,15 +170,14 @@ class Comparison:
         )
 
     def _left_out(self) -> str:
-        more = {cell.model: len(cell.seeds) for cell in self.finished}
-        said = [f"{name} has {n}" for name, n in more.items() if n > len(self.seeds)]
-        if not said:
-            return ""
-        return f"Only the splits that all models have finished are counted; {', '.join(said)}."
+        out = [f"{model} ({runs})" for model, runs in self.left_out.items()]
+        seeds = counted(len(self.seeds), "shared seed")
+        return f"Left out, for all means here are over {seeds}: {joined(out)}." if out else ""
 
-    def pairs_table(self) -> Table:
+    def pairs_table(self, pairs: Sequence[Pair] | None = None) -> Table:
+        """Paired differences with their intervals and tests, of these pairs or of all."""
         rows, records, digits = [], [], self.digits
-        for pair in self.pairs:
+        for pair in self.pairs if pairs is None else pairs:
             difference, p = pair.difference, pair.adjusted_p
             low, high = difference.interval or (None, None)
             records.append(
@@ -176,13 +186,13 @@ class Comparison:
             )
             texts = (
                 f"{pair.first} against {pair.second}",
-                f"**{signed(difference.mean, digits)}**",
+                signed(difference.mean, digits),
                 " to ".join(signed(end, digits) for end in difference.interval or ()) or NONE,
                 f"{difference.p:.2g}",
                 f"{p:.2g}",
                 "differ" if p < ALPHA else "not decidable",
             )
-            rows.append([[text] for text in texts])
+            rows.append(texts)
         head = ["pair", "difference", "95% interval", "p", "Holm's p", "at 5%"]
         what = "Percentage points" if self.main.share else f"Differences of {self.main.title}"
         if not self.main.higher_is_better:
@@ -240,10 +250,6 @@ def compare(
     """
     if not isinstance(models, Mapping):
         models = parse_models(models if isinstance(models, str) else ",".join(models))
-    if not isinstance(store, Store):
-        with Store(store) as opened:
-            options: dict[str, Any] = {"splits": splits, "device": device, "on_event": on_event}
-            return compare(graphs, models, protocol, store=opened, grid=grid, **options)
     name, how = (protocol, Protocol()) if isinstance(protocol, str) else (None, protocol)
     how = named_protocol(name, how or Protocol(), splits is not None)
     if name == "fair":
@@ -253,8 +259,9 @@ def compare(
         how = replace(how, seeds=splits.protocol.seeds)
     plan = draw_splits(graphs, task_of(graphs), how, splits)
     contest = Contest.of(graphs, models, plan, grid, name)
-    train = partial(train_here, store=store, device=device, on_event=on_event)
-    return comparison(graphs.name, contest.run(train, store), contest.about())
+    with nullcontext(store) if isinstance(store, Store) else Store(store) as kept:
+        train = partial(train_here, store=kept, device=device, on_event=on_event)
+        return comparison(graphs.name, contest.run(train, kept), contest.about())
 
 
 def comparison(

@@ -18,7 +18,7 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import usable_cores
-from lookhops.core.words import counted
+from lookhops.core.words import agreeing, counted
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
 from lookhops.runs.plan import Cell
@@ -163,8 +163,8 @@ def run_plan(
     Cells that other processes have claimed in the store are left to them and waited for. After
     ``time_limit`` seconds nothing new is begun.
     """
+    plan = PlanRun(cells, store, executor, on_event)
     with executor:
-        plan = PlanRun(cells, store, executor, on_event)
         plan.run(time.monotonic() + time_limit)
     return plan
 
@@ -214,20 +214,18 @@ class PlanRun:
         """
         for cell in self.cells:
             learner_of(cell.architecture).check(cell.graphs, task_of(cell.graphs))
-        self.found = self._count_finished()
-        if self.found:
-            text = f"{counted(self.found, 'run')} {'was' if self.found == 1 else 'were'}"
-            self.on_event(Event(text=f"{text} in the store already", finished=self.found))
+        if found := self._count_finished():
+            text = f"{counted(found, 'run')} {agreeing(found, 'was', 'were')} in the store already"
+            self.on_event(Event(text=text, finished=found))
+        self.found, has_waited = found, False
         with self.store.renewing():
-            has_waited = False
             while self._tasks or (self._waiting and time.monotonic() < deadline):
                 self._begin_tasks(deadline)
                 if self._tasks:
                     self._gather()
                 elif self._waiting:
                     if not has_waited:
-                        text = "waiting for runs that another process has begun"
-                        self.on_event(Event(text=text))
+                        self.on_event(Event(text="waiting for runs that another process has begun"))
                     has_waited = True
                     time.sleep(PAUSE)
         self.left = self.total - self._count_finished()

@@ -164,9 +164,8 @@ class Contest:
         """The cells of a row: its model on all splits, or each chosen one on its own."""
         cells = []
         for name, entry in self.rows[row].items():
-            seeds = self.plan.protocol.seeds
-            if chosen is not None:
-                seeds = tuple(seed for seed in seeds if chosen.get(seed) == name)
+            every = self.plan.protocol.seeds
+            seeds = [seed for seed in every if chosen is None or chosen.get(seed) == name]
             if seeds:
                 cells.append(self._cell(name, entry, seeds))
         return cells
@@ -199,12 +198,8 @@ class Contest:
         if self.name != "fair":
             paper = "The paper's protocol: " if self.name == "paper" else ""
             return f"{paper}{counted(len(protocol.seeds), 'split')}, {drawn}. {stop}"
-        among = ""
-        if self.grid:
-            sizes = [
-                f"{counted(len(values), 'value')} of {name}" for name, values in self.grid.items()
-            ]
-            among = f" and to choose among {joined(sizes)}"
+        sizes = [f"{counted(len(values), 'value')} of {name}" for name, values in self.grid.items()]
+        among = f" and to choose among {joined(sizes)}" if sizes else ""
         members = counted(protocol.members, "initialisation")
         of_members = f"means over {members}" if protocol.members > 1 else f"of {members}"
         return (
@@ -216,11 +211,11 @@ class Contest:
 def _combinations(row: str, grid: Grid) -> dict[str, Entry]:
     """A row's model with every combination of the options that it takes."""
     takes = {option: values for option, values in grid.items() if _takes(row, option, values)}
-    found = {}
-    for values in product(*takes.values()):
-        options = "".join(f"/{option}={v}" for option, v in zip(takes, values, strict=True))
-        found[row + options] = parse_entry(row + options)
-    return found
+    names = (
+        "/".join([row, *map("=".join, zip(takes, values, strict=True))])
+        for values in product(*takes.values())
+    )
+    return {name: parse_entry(name) for name in names}
 
 
 def _takes(row: str, option: str, values: Sequence[str]) -> bool:
@@ -231,7 +226,7 @@ def _takes(row: str, option: str, values: Sequence[str]) -> bool:
             parse_entry(f"{row}/{option}={value}")
         except LookHopsError as error:
             errors.append(error)
-    if errors and len(errors) < len(values):
+    if 0 < len(errors) < len(values):
         raise errors[0]
     return not errors
 
@@ -243,18 +238,15 @@ def _options(name: str) -> dict[str, str]:
 
 def _choose(cells: Sequence[CellResult], count: int) -> dict[int, str]:
     """For each split on which all models are finished, the one that validation says is best."""
-    best: dict[int, list[tuple[float, str]]] = {}
+    scores: dict[int, dict[str, float]] = {}
     for cell in cells:
+        sign = 1 if cell.main.higher_is_better else -1
         for run in cell.runs:
-            main = run.task.main
-            value = run.metrics[f"val_{main.name}"]
-            score = -np.inf if value is None else value if main.higher_is_better else -value
-            best.setdefault(run.seed, []).append((score, cell.model))
-    return {
-        seed: max(found, key=lambda pair: pair[0])[1]
-        for seed, found in best.items()
-        if len(found) == count
-    }
+            value = run.metrics[f"val_{cell.main.name}"]
+            score = -np.inf if value is None else sign * value
+            scores.setdefault(run.seed, {})[cell.model] = score
+    complete = {seed: found for seed, found in scores.items() if len(found) == count}
+    return {seed: max(found, key=found.__getitem__) for seed, found in complete.items()}
 
 
 def mean_of_members(run: RunRecord) -> RunRecord:

@@ -63,6 +63,22 @@ class Row:
         """Its name in the paper's tables, if it has a number there."""
         return self.label if self.label in paper_numbers().get(f"{self.table}_table", ()) else None
 
+    def published(self, dataset: str) -> tuple[float, float] | None:
+        """Mean and standard deviation that the paper prints, in per cent; none where it has none.
+
+        BURSI has none: its features are not FRANKENSTEIN's.
+        """
+        found = self.paper and paper_numbers()[f"{self.table}_table"][self.paper].get(dataset)
+        return (found[0], found[1]) if found else None
+
+    @property
+    def published_cost(self) -> tuple[float, float] | None:
+        """Thousands of parameters, and seconds of 50 epochs on NCI1, that the paper prints."""
+        if self.paper is None:
+            return None
+        thousands, seconds = paper_numbers()[f"{self.table}_cost_NCI1_50_epochs_V100"][self.paper]
+        return thousands, seconds
+
     def architecture(self, dataset: str) -> Model:
         """The model for a data set: with the fractions that the paper chose for it."""
         chosen, name = paper_numbers()["protocol"], paper_name(dataset)
@@ -84,15 +100,10 @@ def paper_name(dataset: str) -> str:
     return "FRANKENSTEIN" if dataset == "BURSI" else dataset
 
 
-def _row(slug: str, label: str, table: str, importance: int, model: str) -> Row:
-    entry = parse_entry(model)
-    return Row(slug, label, table, importance, entry.model, **dict(entry.training))
-
-
 PLAIN = "fingerprint=none/totals=false/edges=none/scale=none"
 #: Table, importance, name, label and model of each row.
 ROWS = {
-    slug: _row(slug, label, table, importance, model)
+    slug: Row(slug, label, table, importance, entry.model, **dict(entry.training))
     for table, importance, slug, label, model in (
         ("conv", 3, "gcn", "GCN", "gcn"),
         ("conv", 3, "gat", "GAT", "gat"),
@@ -117,6 +128,7 @@ ROWS = {
         ("ours", 3, "fingerprint", "fingerprint", "fingerprint"),
         *(("ours", 9, name, name, name) for name in ("wl-oa", "wl", "baseline")),
     )
+    for entry in [parse_entry(model)]
 }
 
 
@@ -126,19 +138,16 @@ def rows_of(table: str) -> list[Row]:
 
 
 def chosen_rows(
-    tables: Sequence[str], figures: Sequence[str], slugs: Sequence[str] | None = None
+    tables: Sequence[str], figures: Sequence[str], slugs: Sequence[str] = ()
 ) -> list[Row]:
     """The rows that tables and figures need, most important first; of those, the named ones."""
-    rows = [row for row in ROWS.values() if row.table in {*tables, *figures}]
-    if slugs:
-        for slug in slugs:
-            if slug not in ROWS:
-                raise LookHopsError(f"There is no row {slug!r}; there are {', '.join(ROWS)}.")
-            if ROWS[slug] not in rows:
-                raise LookHopsError(
-                    f"The row {slug!r} belongs to {ROWS[slug].table!r}, which is not asked for."
-                )
-        rows = [row for row in rows if row.slug in slugs]
+    parts = {*tables, *figures}
+    for slug in slugs:
+        if slug not in ROWS:
+            raise LookHopsError(f"There is no row {slug!r}; there are {', '.join(ROWS)}.")
+        if (table := ROWS[slug].table) not in parts:
+            raise LookHopsError(f"The row {slug!r} belongs to {table!r}, which is not asked for.")
+    rows = [row for row in ROWS.values() if row.table in parts and row.slug in (slugs or ROWS)]
     return sorted(rows, key=lambda row: row.importance)
 
 
@@ -156,28 +165,9 @@ def paper_plan(
     return list(cells.values())
 
 
-def published(row: Row, dataset: str) -> tuple[float, float] | None:
-    """Mean and standard deviation that the paper prints, in per cent; none where it has none.
-
-    BURSI has none: its features are not FRANKENSTEIN's.
-    """
-    if row.paper is None:
-        return None
-    found = paper_numbers()[f"{row.table}_table"][row.paper].get(dataset)
-    return (found[0], found[1]) if found else None
-
-
-def published_cost(row: Row) -> tuple[float, float] | None:
-    """Thousands of parameters, and seconds of 50 epochs on NCI1, that the paper prints."""
-    if row.paper is None:
-        return None
-    thousands, seconds = paper_numbers()[f"{row.table}_cost_NCI1_50_epochs_V100"][row.paper]
-    return thousands, seconds
-
-
 def best_published(dataset: str) -> tuple[float, str] | None:
     """The highest accuracy that the paper prints for a data set in either table, and whose."""
-    found = ((number[0], r.label) for r in ROWS.values() if (number := published(r, dataset)))
+    found = ((number[0], r.label) for r in ROWS.values() if (number := r.published(dataset)))
     return max(found, default=None)
 
 
@@ -205,16 +195,6 @@ def paper_graphs(
     return datasets
 
 
-def paper_protocol(
-    seeds: Sequence[int] | None = None, precision: str = "float32", quick: bool = False
-) -> Protocol:
-    """The paper's protocol, or that of the quick version."""
-    protocol = Protocol(precision=precision)
-    if quick:
-        protocol = replace(protocol, seeds=QUICK_SEEDS, max_epochs=QUICK_EPOCHS)
-    return protocol if seeds is None else replace(protocol, seeds=tuple(seeds))
-
-
 def paper_datasets(
     wanted: Sequence[str] = (), quick: bool = False, data_dir: Path | None = None
 ) -> list[str]:
@@ -235,13 +215,9 @@ def paper_datasets(
 
 def data_note(graphs: Graphs) -> dict[str, int]:
     """What the paper's table of data sets counts."""
-    return {
-        "graphs": len(graphs),
-        "nodes": graphs.num_nodes,
-        "edges": graphs.num_undirected_edges,
-        "features": graphs.num_features,
-        "classes": graphs.num_classes,
-    }
+    edges, features = graphs.num_undirected_edges, graphs.num_features
+    counts = {"graphs": len(graphs), "nodes": graphs.num_nodes, "edges": edges}
+    return {**counts, "features": features, "classes": graphs.num_classes}
 
 
 def gain_note(graphs: Graphs) -> dict[str, Any]:

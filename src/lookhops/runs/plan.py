@@ -75,10 +75,9 @@ class RunKey:
         options = decode(protocol, "protocol")
         splits = options.pop(SPLITS, None) if isinstance(options, dict) else None
         training = read(Protocol, options, "protocol")
-        beside = {f"architecture.{LAYERS}": layers, f"protocol.{SPLITS}": splits}
-        for name, value in beside.items():
-            if value is not None and not isinstance(value, str):
-                raise LookHopsError(f"{name} is not text")
+        for name, value in ((f"architecture.{LAYERS}", layers), (f"protocol.{SPLITS}", splits)):
+            if value is not None:
+                read(str, value, name)
         return cls(fingerprint, model, training, layers, splits)
 
 
@@ -91,8 +90,7 @@ def read_model(values: Any) -> Model:
 
 def canonical(config: Model | Protocol, **beside: str) -> str:
     """A configuration as JSON text that is equal for equal configurations; seeds are left out."""
-    values = asdict(config)
-    values.pop("seeds", None)
+    values = {name: value for name, value in asdict(config).items() if name != "seeds"}
     return canonical_json(values | beside)
 
 
@@ -166,13 +164,11 @@ def parse_entry(text: str) -> Entry:
 
 def parse_models(text: str) -> dict[str, Entry]:
     """Models from names with commas between, each once, in their order."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names: dict[Entry, str] = {}
+    for name in dict.fromkeys(part.strip() for part in text.split(",") if part.strip()):
+        entry = parse_entry(name)
+        if (other := names.setdefault(entry, name)) != name:
+            raise LookHopsError(f"{other} and {name} are the same network: name it once.")
     if not names:
         raise LookHopsError("Name at least one model, such as licheb+lookhops.")
-    models: dict[str, Entry] = {}
-    for name in dict.fromkeys(names):
-        model = parse_entry(name)
-        if same := [other for other, known in models.items() if known == model]:
-            raise LookHopsError(f"{same[0]} and {name} are the same network: name it once.")
-        models[name] = model
-    return models
+    return {name: entry for entry, name in names.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import isfinite
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from lookhops.core.charts import Chart
 from lookhops.core.words import percent
 from lookhops.tasks.charts import confusion_chart, number_charts, ranking_curves, three_digits
 from lookhops.tasks.metrics import Metric, confusion_matrix
+
+if TYPE_CHECKING:
+    from lookhops.tasks.task import Head
 
 #: The values of a column of a table, and how they are written out; nothing where they are text.
 Column = tuple[Sequence[Any] | np.ndarray, str]
@@ -266,6 +269,15 @@ class Tested:
     seeds: Mapping[int, Mapping[str, Any]]  #: metrics and calibration of each seed
     overview: Mapping[str, Any]  #: what :meth:`Task.overview` says
     answers: TestAnswers | None  #: where they were kept
+
+    @classmethod
+    def of(
+        cls, metrics: Mapping[str, Any], head: Head, n: str = "", answers: TestAnswers | None = None
+    ) -> Tested:
+        """What the ``metrics`` of a model hold of one target, under the names of its own task."""
+        seeds = {int(seed): head.values(one) for seed, one in metrics["seeds"].items()}
+        overview = metrics["targets"][head.name] if head.name else metrics
+        return cls(n, head.values(metrics["summary"]), seeds, overview, answers)
 
     def score(self, metric: Metric) -> str:
         """The mean of a metric over the seeds, as it is written."""

@@ -72,11 +72,14 @@ def confusion_chart(
     y = named_axis("true class", names, 14, autorange="reversed")
     right = [percent(value) for value in share.diagonal()]
     said = "; ".join(f"{name}: {text} right" for name, text in zip(names, right, strict=True))
-    head = ["true class", *(f"as {short(name)}" for name in names), "right"]
-    columns: list[Sequence[str]] = [[short(name) for name in names], *texts.T, right]
+    sizes, predicted = counts.sum(1), np.maximum(counts.sum(0), 1)
+    head = ["true class", *map(short, names), "graphs", "recall", "precision"]
+    precision = [percent(value) for value in counts.diagonal() / predicted]
+    shown = [short(name) for name in names]
+    columns: list[Sequence[str]] = [shown, *texts.T, [f"{n:,}" for n in sizes], right, precision]
     if in_sets is not None:
-        head.append("in 90% sets")
-        columns.append([percent(each) for each in in_sets / np.maximum(counts.sum(1), 1)])
+        head.append("in 90%")
+        columns.append([percent(each) for each in in_sets / np.maximum(sizes, 1)])
     return Chart(
         figure([heat], x, y),
         f"Confusion matrix. {said}.",

@@ -100,7 +100,6 @@ class Classification(TargetTask):
     ranked_by = AUROC
     shares = ("balanced_accuracy", "macro_f1", "auroc")
     words = "classes"
-    panel = ("accuracy", "majority", "balanced_accuracy", "auroc", "coverage")
     regions_are = "sets"
     unit = "log-odds"
     name = "class"

@@ -49,7 +49,6 @@ class Counts(OneNumber):
     main = DEVIANCE
     ranked_by = D2
     words = "counts"
-    panel = ("deviance", "mean_deviance", "d2", "mae", "coverage")
     unit = "the logarithm of the count"
     loss = "poisson"
     fitted_size = 1

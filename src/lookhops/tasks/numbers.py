@@ -279,7 +279,6 @@ class Regression(OneNumber):
     main = MAE
     ranked_by = R2
     words = "numbers"
-    panel = ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage")
     unit = "the number"
     fitted_size = 2
     metrics = (

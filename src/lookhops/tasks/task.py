@@ -48,7 +48,6 @@ class Task(ABC):
     ranked_by: ClassVar[Metric]  #: what counts in the mean score of several targets
     shares: ClassVar[tuple[str, ...]] = ()  #: further metrics that every record of a run holds
     words: ClassVar[str]  #: what the values are: ``classes``, ``numbers``; ``--task`` takes it
-    panel: ClassVar[tuple[str, ...]]  #: metrics with a column in a table of several targets
     regions_are: ClassVar[str]  #: what conformal regions are called
     unit: ClassVar[str]  #: what a neighbourhood adds its weight to
 

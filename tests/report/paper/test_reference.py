@@ -12,7 +12,6 @@ from lookhops.runs.paper import (
     chosen_rows,
     paper_numbers,
     paper_plan,
-    published,
     rows_of,
 )
 from lookhops.training import Protocol
@@ -28,10 +27,10 @@ def test_thirteen_rows_with_the_papers_numbers_and_three_of_its_text():
     of_the_text = [row for row in rows_of("pool") if row.paper is None]
     assert [row.slug for row in of_the_text] == ["diffpool", "hgpsl", "ipool"]
     assert [row.architecture("DD").ratio for row in of_the_text] == [0.8] * 3
-    assert published(of_the_text[0], "NCI1") is None
-    assert published(ROWS["licheb"], "NCI1") == (78.6, 1.6)
-    assert published(ROWS["asap"], "DD") is None
-    assert published(ROWS["licheb"], "BURSI") is None
+    assert of_the_text[0].published("NCI1") is None
+    assert ROWS["licheb"].published("NCI1") == (78.6, 1.6)
+    assert ROWS["asap"].published("DD") is None
+    assert ROWS["licheb"].published("BURSI") is None
     best = {name: best_published(name)[0] for name in DATASETS if name != "BURSI"}
     assert best == {
         "PROTEINS": 76.3,

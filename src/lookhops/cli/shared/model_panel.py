@@ -3,78 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.panel import Panel
 
-from lookhops.cli.shared.printing import grid, panel
+from lookhops.cli.shared.output import as_grid, grid, panel
 from lookhops.core.options import splits_in_words
 from lookhops.core.words import counted, duration, short, span
 from lookhops.models.config import learner_in, task_in
-from lookhops.tasks import Metric
-from lookhops.tasks.task import Head
+from lookhops.report.evaluation import tested_table
+from lookhops.tasks.answers import Tested
+from lookhops.tasks.charts import confusion_chart
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
-SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
+SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 2, 5, 24
 #: A smaller share of the variance is in config.json alone.
 LEAST_SHARE = 0.05
-#: What metrics are called where there is little room.
-SHORT = {"majority": "commonest", "coverage": "in 90%"}
 
 
 def model_panel(config: Mapping[str, Any]) -> Panel:
     """All of a model's figures, from its ``config.json``."""
-    parts: list[RenderableType] = [grid(_about(config), columns=("", "bold", "dim"))]
-    if seeds := config["metrics"]["seeds"]:
-        several = len(seeds) > 1
-        shown_seeds = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
-        head = "mean ± std" if several else f"seed {next(iter(seeds))}"
-        task = task_in(config)
-        heads = task.heads if len(task.heads) > 1 else []
-        shown = [task.main] if heads else task.metrics
-        scores = grid(
-            _metrics(config, shown, shown_seeds),
-            ("test", head, *(f"seed {seed}" for seed in shown_seeds)),
-            ("", "right bold"),
-        )
-        confusion = [_confusion(config)] if "confusion" in config["metrics"] else []
-        tables = [*_target_tables(config, heads), *_class_coverage(config, heads)]
-        parts = [scores, *tables, *confusion, *parts]
+    parts: list[RenderableType] = []
+    task, summary = task_in(config), config["metrics"]["summary"]
+    if len(task.heads) > 1 and (found := summary.get(task.main.name)):
+        parts.append(f"{escape(task.main.title)}: [bold]{task.main.written(found['mean'])}[/]")
+    for head in task.heads if config["metrics"]["seeds"] else ():
+        tested = Tested.of(config["metrics"], head)
+        table = tested_table(head, tested, SHOWN_SEEDS)
+        title = f"{head.name} ({head.task.words})" if head.name else "test"
+        parts.append(as_grid(replace(table, head=[title, *table.head[1:]])))
+        parts += _confusion(head.task.class_names, tested.overview)
+    parts.append(grid(_about(config), columns=("", "bold", "dim")))
     return panel(f"{config['data']['name']}: {learner_in(config).title}", *parts)
 
 
-def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
-    summary = config["metrics"]["summary"]
-    for words, group in groupby(heads, key=lambda head: head.task.words):
-        same_kind = list(group)
-        titles = {metric.name: metric for head in same_kind for metric in head.task.metrics}
-        shown = [titles[name] for name in same_kind[0].task.panel if name in titles]
-        rows = []
-        for head in same_kind:
-            found = (summary.get(f"{head.name}: {metric.name}") for metric in shown)
-            cells = (m.written(f and f["mean"]) for m, f in zip(shown, found, strict=True))
-            rows.append((escape(short(head.name, 2 * NAME_WIDTH)), *cells))
-        heading = (SHORT.get(m.name, m.title.rpartition(", ")[2]) for m in shown)
-        yield grid(rows, (f"target ({words})", *heading))
-
-
-def _class_coverage(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
-    """Of several targets, how many graphs of each class have it in their 90% set."""
-    rows = []
-    for head in heads:
-        found = config["metrics"].get("targets", {}).get(head.name, {})
-        if "in_sets" in found:
-            counts = [sum(row) for row in found["confusion"]]
-            names = head.task.class_names
-            for name, count, held in zip(names, counts, found["in_sets"], strict=True):
-                share = f"{held / count:.1%}" if count else "-"
-                titles = (escape(short(text, 2 * NAME_WIDTH)) for text in (head.name, name))
-                rows.append((*titles, f"{count:,}", share))
-    if rows:
-        yield grid(rows, ("target", "true class", "graphs", "in 90%"), ("", "left"))
+def _confusion(names: Sequence[str], overview: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Of classes the confusion matrix, or where there are many what follows from it."""
+    if "confusion" in overview:
+        held = overview.get("in_sets")
+        table = confusion_chart(np.asarray(overview["confusion"]), names, "", held).numbers
+        if len(names) > SHOWN_CLASSES:
+            name, *cells = zip(table.head, *table.rows, strict=True)
+            head, *rows = zip(name, *cells[len(names) :], strict=True)
+            table = replace(table, head=head, rows=rows)
+        yield as_grid(table)
 
 
 def _chosen(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
@@ -91,46 +67,6 @@ def _chosen(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]
     order = sorted(shares, key=lambda title: (title.split(": ")[:-1], -shares[title]))
     for title in (title for title in order if shares[title] >= LEAST_SHARE):
         yield escape(title), f"{shares[title]:.2f}", "of the variance"
-
-
-def _metrics(
-    config: Mapping[str, Any], shown: Sequence[Metric], seeds: Sequence[str]
-) -> Iterator[tuple[str, ...]]:
-    """A row for each metric that is shown, and below it its interval where there is one."""
-    metrics = config["metrics"]
-    several, before = len(metrics["seeds"]) > 1, " "
-    known = {name for one in metrics["seeds"].values() for name in one}
-    for metric in (metric for metric in shown if metric.shown and metric.name in known):
-        title = metric.title.replace(f"{before}, ", "  ")  # a variant stands below, indented
-        before = metric.title
-        found = metrics["summary"].get(metric.name)
-        if found is None:  # no AUROC where a test part has a single class
-            yield title, "-"
-            continue
-        spread = (found["std"],) if several else ()
-        each = (metric.written(metrics["seeds"][seed][metric.name]) for seed in seeds)
-        each = (text.removesuffix(" %") for text in each)
-        yield title, metric.written(found["mean"], *spread), *each
-        if "interval" in found:
-            ends = metric.written(*found["interval"] or (), joint=" to ")
-            yield "  95% interval", f"[not bold]{ends}[/]"
-
-
-def _confusion(config: Mapping[str, Any]) -> RenderableType:
-    """Test graphs of each class, by the class that was predicted where there are few."""
-    names = [short(name, NAME_WIDTH) for name in config["data"]["class_names"]]
-    matrix, in_sets = config["metrics"]["confusion"], config["metrics"].get("in_sets")
-    shown = names if len(names) <= SHOWN_CLASSES else []
-    rows = []
-    for i, name in enumerate(names):
-        row, column = matrix[i], [matrix[j][i] for j in range(len(names))]
-        cells = [f"[bold]{n:,}[/]" if i == j else f"{n:,}" for j, n in enumerate(row) if shown]
-        pairs = [(row[i], sum(row)), (row[i], sum(column))]
-        pairs += [] if in_sets is None else [(in_sets[i], sum(row))]
-        shares = (f"{one / of:.1%}" if of else "-" for one, of in pairs)
-        rows.append((escape(name), *cells, f"{sum(row):,}", *shares))
-    heading = ("recall", "precision", *([] if in_sets is None else ["in 90%"]))
-    return grid(rows, ("true class", *map(escape, shown), "graphs", *heading))
 
 
 def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -154,7 +90,7 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     thresholds = [one["threshold"] for one in runs if "threshold" in one]
     if thresholds:
         ends = dict.fromkeys(f"{end:.2f}" for end in (min(thresholds), max(thresholds)))
-        second = escape(short(config["data"]["class_names"][1], 2 * NAME_WIDTH))
+        second = escape(short(config["data"]["class_names"][1], NAME_WIDTH))
         yield "threshold", " to ".join(ends), f"from it on the answer is {second}"
     yield from _chosen(runs)
     if not has_epochs:

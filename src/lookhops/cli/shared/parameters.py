@@ -57,8 +57,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     The texts of the docstring's ``Args:`` are the help of the command's own parameters. A parameter
     of type ``Annotated[DATACLASS, PANEL]`` stands for the options of the dataclass; its default, or
     the dataclass's own, gives theirs, and the command itself gets the dataclass. Where the command
-    has a parameter with the name of a field, that parameter is the option, in the same panel, and
-    the field keeps its default.
+    or an earlier dataclass has a parameter with the name of a field, that is the option, in the
+    panel of the field, and the field keeps its default.
     """
     hints = get_type_hints(command, include_extras=True)
     taken = inspect.signature(command).parameters
@@ -71,7 +71,8 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             config = hints[name]() if parameter.default is parameter.empty else parameter.default
             configs[name] = config
             panels |= dict.fromkeys(vars(config), get_args(hints[name])[1])
-            options += [option for option in options_of(config) if option.name not in taken]
+            named = {*taken, *(option.name for option in options)}
+            options += [option for option in options_of(config) if option.name not in named]
         else:
             flag = f"--{name.replace('_', '-')}"
             text = texts.get(name, "")

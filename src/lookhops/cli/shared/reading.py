@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lookhops.cli.shared.printing import err, print_line, warn
+from lookhops.cli.shared.output import err, print_line, warn
 from lookhops.core import reading as graph_reading
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import keep_memory

@@ -22,7 +22,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from lookhops.cli.shared.printing import err, print_line, warn
+from lookhops.cli.shared.output import err, print_line, warn
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import option
 from lookhops.core.words import agreeing, counted

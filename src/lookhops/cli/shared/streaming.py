@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
-from lookhops.cli.shared.printing import err, print_line, warn
+from lookhops.cli.shared.output import err, print_line, warn
 from lookhops.cli.shared.reading import load, warnings_as_lines
 from lookhops.cli.shared.running import QUIET, progress_bar
 from lookhops.core.errors import LookHopsError

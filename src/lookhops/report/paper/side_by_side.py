@@ -16,8 +16,6 @@ from lookhops.runs.paper import (
     best_published,
     paper_name,
     paper_numbers,
-    published,
-    published_cost,
     rows_of,
 )
 from lookhops.runs.results import CellResult, Results
@@ -57,7 +55,7 @@ def accuracy_table(results: Results, name: str) -> Table:
     for row in rows_of(name):
         cells = [_cell(results, row, dataset, records) for dataset in datasets]
         if extra:
-            theirs = published(row, "FRANKENSTEIN")
+            theirs = row.published("FRANKENSTEIN")
             cells.append(["", plus_minus(theirs)] if theirs else [NONE])
         rows.append([[row.label, f"`{row.slug}`"], *cells, *_cost(results, row, records)])
     title = {"conv": "Convolutions", "pool": "Poolings, with LiCheb convolutions"}[name]
@@ -67,7 +65,7 @@ def accuracy_table(results: Results, name: str) -> Table:
 
 
 def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]]) -> list[str]:
-    theirs, mine = published(row, dataset), row.cell(results, dataset)
+    theirs, mine = row.published(dataset), row.cell(results, dataset)
     record: dict[str, Any] = {"row": row.slug, "dataset": dataset}
     lines = [_accuracy(mine, "**")]
     if mine is not None:
@@ -94,7 +92,7 @@ def _accuracy(cell: CellResult | None, bold: str) -> str:
 
 
 def _cost(results: Results, row: Row, records: list[dict[str, Any]]) -> list[list[str]]:
-    theirs, mine = published_cost(row), row.cell(results, COST_DATASET)
+    theirs, mine = row.published_cost, row.cell(results, COST_DATASET)
     record: dict[str, Any] = {"row": row.slug, "dataset": f"{COST_DATASET}, cost"}
     parameters, seconds = [NONE], [NONE]
     if mine is not None:

@@ -14,22 +14,16 @@ from lookhops.core.pictures import picture
 from lookhops.core.tables import Table
 from lookhops.core.words import (
     MINUS,
-    NONE,
     agreeing,
     ahead,
     between,
     counted,
-    duration,
     joined,
-    memory,
-    number,
     p_said,
-    p_value,
     short,
     signed,
 )
-from lookhops.learners import learner_of
-from lookhops.report.page import Block, Chart, Folded, Note, Section, Subheading, Tile
+from lookhops.report.page import Block, Chart, Folded, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
 from lookhops.runs.compare import Comparison
 from lookhops.runs.statistics import Cost, Pair, pareto_front
@@ -111,10 +105,12 @@ def _comparison_blocks(group: Comparison) -> list[Block]:
     tested = group.best.metrics["test_graphs"][0]
     seeds = counted(count, "shared seed" if len(group.cells) > 1 else "seed")
     n = f"n = {tested:,} test graphs a seed, {seeds}"
-    blocks: list[Block] = [models_table(group, n)]
-    if group.left_out:
-        out = joined([f"{model} ({runs})" for model, runs in group.left_out.items()])
-        blocks.append(Note(f"Left out, for all means here are over {seeds}: {out}."))
+    table = group.models_table(wide=True)
+    choose = (
+        f"Choose among models by their validation {main}: the test {main} is for telling how good "
+        "the choice is."
+    )
+    blocks: list[Block] = [replace(table, note=f"{table.note} {choose} {n}.")]
     first, many = group.best.model, len(pairs) > MOST_PAIRS
     shown = [pair for pair in pairs if not many or pair.first == first]
     high = 140 + 34 * max(len(shown), len(group.cells))
@@ -129,51 +125,8 @@ def _comparison_blocks(group: Comparison) -> list[Block]:
     if len(group.cells) > 1:
         blocks += cost_charts(group.costs(), group.main, n).values()
     if many:
-        blocks.append(
-            Folded(replace(pairs_table(pairs, group.digits), note=f"All {len(pairs)} pairs"))
-        )
+        blocks.append(Folded(replace(group.pairs_table(), note=f"All {len(pairs)} pairs")))
     return blocks
-
-
-def models_table(group: Comparison, n: str) -> Table:
-    """The models over the splits that they share, best mean first."""
-    main = group.main
-    second = group.best.runs[0].task.ranked_by
-    rows = []
-    for name, cell in group.cells.items():
-        learner, metrics = learner_of(cell.architecture), cell.metrics
-        validated, ranked = (
-            None if None in (values := metrics.get(key) or [None]) else float(np.mean(values))
-            for key in (f"val_{main.name}", second.name)
-        )
-        seconds = float(np.mean(metrics["seconds"]))  # none of what has no epochs
-        scores = group.written[name], main.written(validated), second.written(ranked)
-        costs = number(metrics["parameters"][0]), duration(seconds) if seconds else NONE
-        network = learner.title if learner.has_epochs else NONE
-        rows.append([name, *scores, *costs, memory(cell.peak_memory), network])
-    head = ("model", f"test {main.title}", "validation", second.title, "parameters", "time a split")
-    order = "Best mean first; " if len(rows) > 1 else ""
-    spread = "mean ± standard deviation" if len(group.seeds) > 1 else "one split, no spread"
-    caption = (
-        f"{order}{spread}. Choose among models by their validation {main.title}: the test "
-        f"{main.title} is for telling how good the choice is. Peak memory is that of the "
-        f"process, or on a GPU what PyTorch held there for one split. {n}."
-    )
-    return Table((*head, "peak memory", "network"), rows, caption, best=0)
-
-
-def pairs_table(pairs: Sequence[Pair], digits: int = 1) -> Table:
-    """Paired differences with their intervals."""
-    rows = [
-        (
-            f"{short(pair.first)} {MINUS} {short(pair.second)}",
-            signed(pair.difference.mean, digits),
-            between(pair.difference.interval, digits),
-            p_value(pair.adjusted_p),
-        )
-        for pair in pairs
-    ]
-    return Table(("pair", "difference", "95% interval", "Holm's p"), rows)
 
 
 def accuracies(group: Comparison, caption: str, height: int) -> Chart:
@@ -220,7 +173,7 @@ def differences(group: Comparison, pairs: Sequence[Pair], caption: str, height: 
     else:
         title = f"difference, {points}"
         labels = [f"{short(p.first, 16)} {MINUS} {short(p.second, 16)}" for p in pairs]
-    table = pairs_table(pairs, group.digits)
+    table = group.pairs_table(pairs)
     said = "; ".join(f"{row[0]}: {row[1]}, interval {row[2]}" for row in table.rows[:8])
     return Chart(
         figure(traces, axis(title, **ZERO), rows_axis(labels, 36), showlegend=True),

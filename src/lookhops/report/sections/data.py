@@ -54,13 +54,13 @@ def data_section(name: str, about: Mapping[str, Any]) -> Section:
             else f": the largest, {classes[most]}, has {largest} of them, the smallest, "
             f"{classes[least]}, {smallest}"
         )
-        blocks.append(_class_balance(about))
+        blocks.append(class_balance(about))
     found = in_words(about["molecules"]) if "molecules" in about else ""
     lead += f". Among the molecules: {found}." if found else "."
     return Section("data", "The data", lead, [*blocks, _sizes(about)])
 
 
-def _class_balance(about: Mapping[str, Any]) -> Chart:
+def class_balance(about: Mapping[str, Any]) -> Chart:
     names, counts = list(about["class_names"]), list(about["class_counts"])
     total = max(sum(counts), 1)
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]
@@ -188,8 +188,9 @@ def information_section(found: Mapping[str, Any]) -> Section:
         "ball": "those within k steps",
     }.get(found.get("neighbourhood", ""), "its neighbours")
     lead = (
-        f"{found['sentence']} Measured before any training: the gain of a hop is how much the view "
-        f"of the nodes changes when each looks at k hops ({seen}) instead of k {MINUS} 1."
+        f"{found['sentence']} Measured before any training, from the graphs and not their classes: "
+        "the gain of a hop is how much the view of the nodes changes when each looks at k hops "
+        f"({seen}) instead of k {MINUS} 1."
     )
     blocks: list[Block] = [gains(found), lost(found)]
     for target in _each(found, "labels"):
@@ -201,8 +202,9 @@ def information_section(found: Mapping[str, Any]) -> Section:
     for target in _each(found, "hop_weights"):
         lead += f" {target['sentence']}"
         blocks.append(hop_weights(target))
-    if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
-        blocks.append(class_gains(found))
+    if (count := len(found.get("per_class") or {})) > 1:
+        by_class = class_gains(found)
+        blocks.append(by_class if count <= MOST_CLASSES else by_class.numbers)
     k, kept = _suggested(found)
     tile = Tile("suggested hops", "none", "the information does not die away")
     if k is not None:

@@ -74,12 +74,6 @@ class StudyFile:
             )
         return cls(path, study)
 
-    def in_memory(self, metric: Metric) -> Study:
-        study = new_study(metric)
-        with _explained(self.path):
-            study.add_trials(finished(self.study))
-        return study
-
     def add(self, trials: Sequence[FrozenTrial]) -> None:
         with _explained(self.path):
             self.study.add_trials(trials)
@@ -266,7 +260,10 @@ class Search:
 
     @cached_property
     def study(self) -> Study:
-        return self.file.in_memory(self.judge.task.main)
+        study = new_study(self.judge.task.main)
+        with _explained(self.file.path):
+            study.add_trials(finished(self.file.study))
+        return study
 
     def run(self, trials: int, until: float = inf, tell: Tell = lambda more, all: None) -> None:
         """Try candidates until there are so many, those of earlier calls too; at least one stack.
@@ -307,11 +304,8 @@ class Search:
         rungs = Rungs(finished(self.study), self.judge.task.main)
         first, *others = self.splits
         judged = dict(zip(asked, self._judge(asked, [first], rungs), strict=True))
-        scored = {
-            trial: run.score
-            for trial, [run] in judged.items()
-            if not run.pruned and run.score is not None
-        }
+        first_runs = {trial: run for trial, [run] in judged.items() if not run.pruned}
+        scored = {t: run.score for t, run in first_runs.items() if run.score is not None}
         behind = rungs.behind(END, scored)
         going = [trial for trial in scored if trial not in behind]
         if others and going:

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.files import current, read_json, write_json
+from lookhops.core.files import current, read_json
 from lookhops.core.options import RECOMMENDED, SearchOptions, parse_split
 from lookhops.core.paired import ALPHA, Estimate, corrected_t
 from lookhops.core.schema import located, read
@@ -115,7 +115,6 @@ class Tuning:
 
     @property
     def main(self) -> Metric:
-        """What configurations are judged by."""
         return TASKS[self.task].main
 
     @property
@@ -131,8 +130,7 @@ class Tuning:
     def gains(self) -> list[float]:
         """How much better the chosen configuration is on each outer test part, as it is shown."""
         sign = self.main.scale * (1 if self.main.higher_is_better else -1)
-        pairs = zip(self.tuned, self.recommended, strict=True)
-        return [sign * (one - other) for one, other in pairs]
+        return [sign * (a - b) for a, b in zip(self.tuned, self.recommended, strict=True)]
 
     @property
     def gain(self) -> Estimate | None:
@@ -141,7 +139,6 @@ class Tuning:
 
     @property
     def gain_digits(self) -> int:
-        """Digits after the point of a gain."""
         return self.main.digits(self.recommended[0])
 
     @property
@@ -163,25 +160,20 @@ class Tuning:
                 f"{main.written(self.recommended[0])} with the recommended model: one split says "
                 "nothing about a gain; it takes two or more."
             )
-        mean = signed(self.gain.mean, self.gain_digits)
+        mean = f"{signed(self.gain.mean, self.gain_digits)}{unit}"
         over = f"over {counted(len(self.gains), 'outer split')} ({self.test_said})."
         if self.gain.p >= ALPHA:
-            return (
-                f"Tuning gained nothing that can be told from chance: {mean}{unit} of {what} {over}"
-            )
-        if self.gain.mean > 0:
-            verb = "raised" if main.higher_is_better else "lowered"
-            return f"Tuning {verb} {what} by {mean[1:]}{unit} {over}"
-        return f"Tuning made {what} worse by {mean[1:]}{unit} {over}"
+            return f"Tuning gained nothing that can be told from chance: {mean} of {what} {over}"
+        if self.gain.mean <= 0:
+            return f"Tuning made {what} worse by {mean[1:]} {over}"
+        verb = "raised" if main.higher_is_better else "lowered"
+        return f"Tuning {verb} {what} by {mean[1:]} {over}"
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON can hold it, with what follows from it."""
         low, high = (self.gain and self.gain.interval) or (None, None)
         gain = self.gain and {**asdict(self.gain), "low": low, "high": high}
         return {"format": FORMAT, **asdict(self), "gain": gain, "said": self.said()}
-
-    def write(self, folder: Path) -> None:
-        write_json(folder / TUNING, self.to_dict())
 
 
 def read_tuning(folder: Path) -> Tuning | None:
@@ -268,19 +260,28 @@ def search_outer(
     Where time is limited, each search has its share of it.
     """
     seeds, start, records = plan.protocol.seeds, time.monotonic(), []
+    main = judge.task.main
     limit = inf if options.time_limit is None else options.time_limit
     for number, seed in enumerate(seeds, start=1):
-        search = _open(study, plan, seed, space, judge, options)
+        splits = inner_splits(judge.graphs, plan, seed, options.inner)
+        settings = {
+            "data": judge.graphs.fingerprint,
+            "splits": _digest(splits),
+            "protocol": canonical(plan.protocol),
+            "space": space.to_dict(),
+            "inner": options.inner,
+            "stack": options.stack,
+        }
+        file = StudyFile.open(study, f"seed {seed}", main, settings)
+        search = Search(file, space, judge, splits, options.stack)
         if done := len(finished(search.study)):
             text = f"seed {seed}: {counted(done, 'configuration')} tried already"
             judge.on_event(Event(text=text, finished=done))
 
         def after_stack(more: int, trials: Sequence[Any], seed: int = seed) -> None:
-            main = judge.task.main
-            value = main.written(best(trials, main).value)
             tried = f"seed {seed}: {len(trials)} of {options.trials} configurations"
-            text = f"{tried}, best validation {main.title} {value}"
-            judge.on_event(Event(text=text, finished=more))
+            value = f"best validation {main.title} {main.written(best(trials, main).value)}"
+            judge.on_event(Event(text=f"{tried}, {value}", finished=more))
 
         search.run(options.trials, start + limit * number / len(seeds), after_stack)
         records.append(record_search(search, seed))
@@ -296,23 +297,6 @@ def record_search(search: Search, seed: int) -> SearchRecord:
         value = trial.value if is_complete(trial) else None
         tried.append(Tried(name, dict(trial.params), tuple(scores), value, epochs, seconds))
     return SearchRecord(seed, tuple(tried), trials.index(best(trials, search.judge.task.main)))
-
-
-def _open(
-    study: Path, plan: SplitPlan, seed: int, space: Space, judge: Judge, options: SearchOptions
-) -> Search:
-    """The search for one outer split, with what the study has of it."""
-    splits = inner_splits(judge.graphs, plan, seed, options.inner)
-    settings = {
-        "data": judge.graphs.fingerprint,
-        "splits": _digest(splits),
-        "protocol": canonical(plan.protocol),
-        "space": space.to_dict(),
-        "inner": options.inner,
-        "stack": options.stack,
-    }
-    file = StudyFile.open(study, f"seed {seed}", judge.task.main, settings)
-    return Search(file, space, judge, splits, options.stack)
 
 
 def _digest(splits: Mapping[int, Split]) -> str:
