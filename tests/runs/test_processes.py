@@ -26,7 +26,7 @@ def test_any_function_is_called_there(pool, graphs):
     assert pool.call(len, graphs).result() == len(graphs)
     assert pool.call(getattr, graphs, "name").result() == graphs.name
     assert pool.call(environment, graphs, "LOOKHOPS_TEST").result() == "there"
-    assert pool.are_started
+    assert pool.started
 
 
 def test_a_function_tells_and_is_asked(pool, graphs):

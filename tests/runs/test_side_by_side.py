@@ -30,7 +30,7 @@ class Work(SideBySide):
     def __init__(self, during=lambda seed: None, *, busy=1, worth=0.0, on_epoch=lambda epoch: None):
         self.others, self.here, self.during, self.busy = {}, [], during, busy
         stacks = [[Run(seed, SPLIT)] for seed in (1, 2, 3, 4)]
-        super().__init__(None, stacks, None, on_epoch, SimpleNamespace(are_started=True))
+        super().__init__(None, stacks, None, on_epoch, SimpleNamespace(started=True))
         self.worth = worth
 
     def train(self, stack):

@@ -41,29 +41,21 @@ SHARES, ERRORS = ("balanced_accuracy", "macro_f1", "auroc"), ("rmse", "r2", "spe
 
 @dataclass(frozen=True)
 class Comparison:
-    """Models that were tested on the same splits of the same graphs.
+    """Models that were tested on the same splits of the same graphs."""
 
-    Args:
-        dataset: What the graphs are called.
-        finished: All finished runs, each model under its own name.
-        cells: The compared models, best mean first, with the splits that all share (``seeds``).
-        scores: Their main metric on each of these, shares in per cent.
-        pairs: All pairs of models: paired differences, intervals, tests.
-        ranks: Mean rank of each model over the splits.
-        groups: Models that do not differ significantly, as neighbours in the order of ranks.
-        about: What was done: the protocol's name (``name``), in words (``said``), the ``grid``.
-        quick: Whether these are runs of the quick version, which say nothing about the models.
-    """
-
-    dataset: str
-    finished: Sequence[CellResult]
+    dataset: str  #: what the graphs are called
+    finished: Sequence[CellResult]  #: all finished runs, each model under its own name
+    #: The compared models, best mean first, with the splits that all share (``seeds``).
     cells: Mapping[str, CellResult]
-    scores: Mapping[str, list[float]]
+    scores: Mapping[str, list[float]]  #: their main metric on each of these, shares in per cent
     seeds: tuple[int, ...]
-    pairs: list[Pair]
-    ranks: Mapping[str, float]
+    pairs: list[Pair]  #: all pairs of models: paired differences, intervals, tests
+    ranks: Mapping[str, float]  #: mean rank of each model over the splits
+    #: Models that do not differ significantly, as neighbours in the order of ranks.
     groups: list[list[str]]
+    #: What was done: the protocol's name (``name``), in words (``said``), the ``grid``.
     about: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether these are runs of the quick version, which say nothing about the models.
     quick: bool = False
 
     @property

@@ -187,21 +187,16 @@ class _Task(NamedTuple):
 
 
 class PlanRun:
-    """A plan on its way, and how it ended.
-
-    Attributes:
-        found: Runs that the store had already.
-        trained: Runs that were trained now.
-        left: Runs that are still missing: the time was up, or they failed.
-        failures: Why runs failed, in words.
-    """
+    """A plan on its way, and how it ended."""
 
     def __init__(
         self, cells: Sequence[Cell], store: Store, executor: Executor, on_event: OnEvent
     ) -> None:
         self.cells, self.store, self.executor, self.on_event = cells, store, executor, on_event
-        self.found, self.trained, self.left = 0, 0, 0
-        self.failures: list[str] = []
+        self.found, self.trained = 0, 0  # runs that the store had, and that were trained now
+        self.left = 0  # that are still missing: the time was up, or they failed
+        self.failures: list[str] = []  # why runs failed, in words
+        self.total = sum(len(cell.protocol.seeds) for cell in cells)
         self._waiting = deque(cells)
         self._most = {cell: executor.most(cell) for cell in cells}
         self._begun = {cell: set[int]() for cell in cells}
@@ -229,10 +224,6 @@ class PlanRun:
                     has_waited = True
                     time.sleep(PAUSE)
         self.left = self.total - self._count_finished()
-
-    @property
-    def total(self) -> int:
-        return sum(len(cell.protocol.seeds) for cell in self.cells)
 
     def _finished(self, cell: Cell) -> set[int]:
         return self.store.finished(cell.key) & set(cell.protocol.seeds)

@@ -79,23 +79,15 @@ def parse_grid(text: str | None) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Contest:
-    """Models on the same splits, each perhaps the best of several by validation.
-
-    Args:
-        plan: The splits, and how models are trained.
-        rows: For each row of the table, the models by name among which a split's validation part
-            chooses.
-        grid: What they differ in.
-        name: Of the protocol, if it has one.
-        recommended: What ``recommended`` stands for, in words, where a row has that name.
-    """
+    """Models on the same splits, each perhaps the best of several by validation."""
 
     graphs: Graphs
-    plan: SplitPlan
+    plan: SplitPlan  #: the splits, and how models are trained
+    #: For each row of the table, the models by name among which a split's validation part chooses.
     rows: Mapping[str, Mapping[str, Entry]]
-    grid: Grid = field(default_factory=dict)
-    name: str | None = None
-    recommended: str = ""
+    grid: Grid = field(default_factory=dict)  #: what they differ in
+    name: str | None = None  #: of the protocol, if it has one
+    recommended: str = ""  #: what ``recommended`` stands for, in words, where a row has that name
 
     @classmethod
     def of(

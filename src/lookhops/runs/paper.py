@@ -41,22 +41,14 @@ def paper_numbers() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table, or a point of the figure.
+    """A row of a table, or a point of the figure."""
 
-    Args:
-        slug, label: Its name on the command line, and in tables.
-        table: ``conv``, ``pool``, ``ours`` or ``accuracy-by-k``.
-        importance: Rows with a lower number are run first.
-        model: The model; where the paper chose ratios for each data set, before they are set.
-        members: Networks for each split, whose answers are averaged.
-    """
-
-    slug: str
-    label: str
-    table: str
-    importance: int
-    model: Model
-    members: int = 1
+    slug: str  #: its name on the command line
+    label: str  #: its name in tables
+    table: str  #: ``conv``, ``pool``, ``ours`` or ``accuracy-by-k``
+    importance: int  #: rows with a lower number are run first
+    model: Model  #: the model; where the paper chose ratios for each data set, before they are set
+    members: int = 1  #: networks for each split, whose answers are averaged
 
     @property
     def paper(self) -> str | None:

@@ -26,22 +26,15 @@ SPLITS = "splits"
 
 @dataclass(frozen=True)
 class RunKey:
-    """What decides a run besides its seed: the graphs, the model and the protocol.
+    """What decides a run besides its seed: the graphs, the model and the protocol."""
 
-    Args:
-        fingerprint: Of the graphs: their names do not matter, what they are does.
-        architecture: The model.
-        protocol: How it is trained; its seeds are left out, and of a classical model all that does
-            not draw its splits.
-        layers: A digest of the layers that a user registered, if it has any.
-        splits: The ``source`` of a :class:`~lookhops.sources.splits.SplitPlan`.
-    """
-
-    fingerprint: str
+    fingerprint: str  #: of the graphs: their names do not matter, what they are does
     architecture: Model
+    #: How it is trained; its seeds are left out, and of a classical model all that does not draw
+    #: its splits.
     protocol: Protocol
-    layers: str | None = None
-    splits: str | None = None
+    layers: str | None = None  #: a digest of the layers that a user registered, if it has any
+    splits: str | None = None  #: the ``source`` of a :class:`~lookhops.sources.splits.SplitPlan`
 
     def __post_init__(self) -> None:
         read_of_it = learner_of(self.architecture).read_of(self.protocol)

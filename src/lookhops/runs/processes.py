@@ -59,18 +59,14 @@ class Processes(AbstractContextManager["Processes"]):
     def __init__(self, count: int, environment: Mapping[str, str] = MappingProxyType({})) -> None:
         self.environment = dict(environment)
         self._threads = ThreadPoolExecutor(count)  # each waits for a process
-        self._all: list[_Process] = []
+        self.started: list[_Process] = []
         self._idle: list[_Process] = []
         self._lock, self._stopped = Lock(), False
-
-    @property
-    def are_started(self) -> bool:
-        return bool(self._all)
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._stopped = True
-            for process in self._all:
+            for process in self.started:
                 process.kill()
         self._threads.shutdown(cancel_futures=True)
 
@@ -110,10 +106,10 @@ class Processes(AbstractContextManager["Processes"]):
 
     def _start(self) -> _Process:
         try:
-            self._all.append(_Process(self.environment))
+            self.started.append(_Process(self.environment))
         except (OSError, EOFError) as error:
             raise CannotStart(f"No other process could be started ({error}).") from error
-        return self._all[-1]
+        return self.started[-1]
 
 
 class _Process:

@@ -26,10 +26,7 @@ from lookhops.training import Run
 
 @cache
 def _required(kind: str, has_epochs: bool) -> AtLeast:
-    """What a record must hold: what tables, pages and reports read of a run.
-
-    Parameters are not counted where nothing was trained.
-    """
+    """What tables, pages and reports read of a run; without training, no parameters are counted."""
     task = TASKS[kind]
     main = Share if task.main.share else float | None
     metrics = {
@@ -68,25 +65,18 @@ class Machine:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One finished run.
-
-    Args:
-        seed: Its seed.
-        metrics: The kind of ``task`` (where it is not said: classification), its metrics of the
-            test part, those of the validation part (``val_``), and what the run took: epochs,
-            seconds, parameters, graphs. A classical model has 0 epochs and none as its parameters.
-            Of several members the metrics are of their average, the epochs and the history of the
-            first, and ``members`` has what each gives alone.
-        versions: Of LookHops, PyTorch, NumPy, Python.
-        machine: Where it ran.
-        history: One row an epoch; formats keep it apart.
-    """
+    """One finished run."""
 
     seed: int
+    #: The kind of ``task`` (where it is not said: classification), its metrics of the test part,
+    #: those of the validation part (``val_``), and what the run took: epochs, seconds, parameters,
+    #: graphs. A classical model has 0 epochs and none as its parameters. Of several members the
+    #: metrics are of their average, the epochs and the history of the first, and ``members`` has
+    #: what each gives alone.
     metrics: Mapping[str, Any]
     versions: Mapping[str, str]
     machine: Machine
-    history: Sequence[Mapping[str, float]] = ()
+    history: Sequence[Mapping[str, float]] = ()  #: one row an epoch; formats keep it apart
 
     @property
     def task(self) -> type[Task]:
@@ -185,16 +175,16 @@ def conformal_scores(
 def about_training(run: Run) -> dict[str, int]:
     """What there is to say of a training, tested or not: its epochs, and parameters of them all."""
     has_epochs = run.history or not run.predictions  # else nothing was trained by gradients
-    each = [w.numel() for one in run.networks for w in one.weights.values()] if has_epochs else []
+    weights = [w for one in run.networks for w in one.weights.values()] if has_epochs else []
     counts = {"epochs": len(run.history), "best_epoch": run.best_epoch}
-    return {**counts, "parameters": sum(each)}
+    return {**counts, "parameters": sum(weight.numel() for weight in weights)}
 
 
 def seconds_per_epoch(run: Run) -> float:
-    """The median epoch among the 2nd to the 30th, training and validation.
+    """The median epoch among the 2nd to the 30th, training and validation; 0 without epochs.
 
     The first one also prepares the device; until the 30th no member of a stack can have stopped,
-    so that each member's share of an epoch is the same. A run without epochs has 0.
+    so that each member's share of an epoch is the same.
     """
     seconds = [row["seconds"] for row in run.history[1:30] or run.history]
     return float(np.median(seconds)) if seconds else 0.0
@@ -213,14 +203,12 @@ def versions() -> dict[str, str]:
 def evaluate_runs(
     runs: Sequence[Run], graphs: Graphs, task: Task, device: torch.device
 ) -> dict[str, Any]:
-    """All that is said about finished runs: per seed, over seeds, and all test graphs together.
+    """All that is said about finished runs that were tested.
 
     Returns:
-        ``seeds`` (seed to the metrics of its :class:`~lookhops.runs.record.RunRecord`, with
-        bootstrap intervals where the task resamples), ``summary`` (metric to mean, std and values,
-        with the interval of the mean) and the task's overview: of classes, ``confusion`` (true
-        class by predicted class, the test graphs of all seeds together). Runs without predictions
-        are left out.
+        ``seeds`` (seed to the metrics of its :class:`RunRecord`, with bootstrap intervals where the
+        task resamples), ``summary`` (metric to mean, std and values, with the interval of the mean)
+        and the task's overview: of classes, ``confusion`` (true class by predicted class).
     """
     target = task.targets(graphs).cpu()
     tested = [run for run in runs if run.predictions]

@@ -125,19 +125,14 @@ def shared_seeds(cells: Sequence[CellResult]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Results:
-    """Finished cells, and notes on the data sets.
-
-    Args:
-        cells: The cells.
-        notes: For each data set, its size (``data``) and information gain (``gain``), if measured.
-        quick: Whether this is the short version, whose numbers say nothing about the models.
-        commands: The command lines that asked for the runs, if they were kept.
-    """
+    """Finished cells, and notes on the data sets."""
 
     cells: Sequence[CellResult] = ()
+    #: For each data set, its size (``data``) and information gain (``gain``), if measured.
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: Whether this is the short version, whose numbers say nothing about the models.
     quick: bool = False
-    commands: Sequence[str] = ()
+    commands: Sequence[str] = ()  #: the command lines that asked for the runs, if they were kept
 
     def find(self, dataset: str, architecture: Model, members: int = 1) -> CellResult | None:
         wanted = (dataset, architecture, members)
@@ -168,6 +163,7 @@ class Results:
         for cell in self.cells:
             protocol = asdict(cell.protocol) | {"fractions": list(cell.protocol.fractions)}
             del protocol["seeds"]
+            ran_on = [asdict(Environment(run.versions, run.machine)) for run in cell.runs]
             entry = {
                 "dataset": cell.dataset,
                 "fingerprint": cell.key.fingerprint,
@@ -176,7 +172,7 @@ class Results:
                 "protocol": number(protocol, protocols),
                 "seeds": list(cell.seeds),
                 "metrics": {key: list(values) for key, values in cell.metrics.items()},
-                "environments": [number(_environment(run), environments) for run in cell.runs],
+                "environments": [number(one, environments) for one in ran_on],
             }
             beside = {"layers": cell.key.layers, "splits": cell.key.splits}
             cells.append(entry | {name: value for name, value in beside.items() if value})
@@ -209,10 +205,6 @@ class Results:
         except LookHopsError as error:
             text = str(error).rstrip(".")
             raise LookHopsError(f"{path}: damaged, {text}; export it again.") from error
-
-
-def _environment(run: RunRecord) -> dict[str, Any]:
-    return {"versions": dict(run.versions), "machine": asdict(run.machine)}
 
 
 @dataclass(frozen=True)

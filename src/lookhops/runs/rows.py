@@ -54,16 +54,13 @@ class StoredHistory(Sequence[Mapping[str, float]]):
 
 
 def read_cells(db: sqlite3.Connection, path: Path) -> list[CellResult]:
-    """The finished runs by what decides them; those of unknown layers are left out.
+    """The finished runs by what decides them, in their order; those of unknown layers are left out.
 
-    Cells and their runs come in the order in which they were finished. A cell is called what its
-    first run was. Numbers have six digits, as those of an exported file have: the pages are the
-    same.
+    A cell is called what its first run was. Numbers have six digits, as in an exported file.
     """
     columns = "id, dataset, model, fingerprint, architecture, protocol, seed, history"
     query = f"SELECT {columns}, metrics, versions, machine, sha256 FROM runs ORDER BY id"
-    found: dict[RunKey, dict[int, RunRecord]] = {}
-    names: dict[RunKey, dict[tuple[str, str], None]] = {}
+    cells: dict[RunKey, CellResult] = {}
     for row in db.execute(query).fetchall():
         number, dataset, model, *texts, seed, history, metrics, versions, machine, sha256 = row
         run = (path, number, model, dataset, seed)
@@ -84,17 +81,10 @@ def read_cells(db: sqlite3.Connection, path: Path) -> list[CellResult]:
             for name, value in record.metrics.items()
         }
         record = replace(record, metrics=short, history=StoredHistory(history, run, short))
-        found.setdefault(key, {}).setdefault(seed, record)
-        names.setdefault(key, {})[dataset, model] = None
-    return [
-        CellResult(
-            *next(iter(names[key])),
-            key,
-            tuple(runs.values()),
-            frozenset(model for _, model in names[key]),
-        )
-        for key, runs in found.items()
-    ]
+        cell = cells.get(key) or CellResult(dataset, model, key, ())
+        runs = cell.runs if seed in cell.seeds else (*cell.runs, record)
+        cells[key] = replace(cell, runs=runs, names=cell.names | {model})
+    return list(cells.values())
 
 
 def checksum(*values: Any) -> str:

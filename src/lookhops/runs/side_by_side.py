@@ -28,8 +28,7 @@ class SideBySide:
     """Stacks of runs, one after the other in this process and, where that pays, some in others.
 
     It ends as it would in this process alone: where the loss of a stack is not finite, those before
-    it are trained, and those after it do not count. ``on_epoch`` is called one at a time, whoever
-    trained the epoch.
+    it are trained, and those after it do not count. ``on_epoch`` is called one at a time.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class SideBySide:
     ) -> None:
         self.trainer, self.stacks, self.resume = trainer, stacks, resume
         self.on_epoch, self.helpers = on_epoch, helpers
-        self.worth = 0.0 if helpers.are_started else WORTH
+        self.worth = 0.0 if helpers.started else WORTH
         #: The stacks that were begun, here or elsewhere, by their numbers.
         self.tasks: dict[int, Future[list[Run]]] = {}
         self._here, self._lock = 0, Lock()
@@ -55,7 +54,7 @@ class SideBySide:
                 for number in range(len(self.stacks)):
                     self._here = number
                     self._raise_errors()
-                    if not self._is_elsewhere(number):
+                    if (task := self.tasks.get(number)) is None or task.cancel():
                         self._train_here()
             return in_order(self._result(number) for number in range(len(self.stacks)))
         except BaseException:
@@ -65,12 +64,6 @@ class SideBySide:
             raise
         finally:
             self._is_over.set()
-
-    def _is_elsewhere(self, number: int) -> bool:
-        task = self.tasks.get(number)
-        if task is None or task.cancel():
-            return False
-        return not (task.done() and isinstance(task.exception(), CannotStart))
 
     def _train_here(self) -> None:
         task = self.tasks[self._here] = Future[list[Run]]()
@@ -130,7 +123,7 @@ class SideBySide:
             raise
 
     def after_epoch(self, epoch: Epoch) -> None:
-        """After an epoch of this process: look at the others, and ask them for help if it pays.
+        """After an epoch of this process: begin what waits in others, where that pays.
 
         What waits takes as long an epoch, and no fewer epochs than the protocol waits for a better
         one.

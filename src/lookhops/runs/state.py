@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +98,11 @@ class ResumeState:
 
     def save(self, epoch: Epoch, now: bool = True) -> None:
         """Write the state of a stack; with ``now`` false only if the last write was long ago."""
-        stack = epoch.runs[0].key
-        moment = time.monotonic()
-        if not now and moment - self._written.get(stack, -float("inf")) < self.every:
-            return
-        runs = [{key: getattr(run, key) for key in FIELDS} for run in epoch.runs]
-        content = pack_tensors(epoch.state(), {"runs": runs})
-        files.write_bytes(self._file(stack), content)
-        self._written[stack] = moment
+        stack, moment = epoch.runs[0].key, time.monotonic()
+        if now or moment - self._written.get(stack, -inf) >= self.every:
+            runs = [{key: getattr(run, key) for key in FIELDS} for run in epoch.runs]
+            files.write_bytes(self._file(stack), pack_tensors(epoch.state(), {"runs": runs}))
+            self._written[stack] = moment
 
     def load(self, stack: Sequence[Run]) -> tuple[list[Run], dict[str, Tensor]] | None:
         """The runs and the engine's state of a stack, or none if it was not begun."""
@@ -185,8 +183,5 @@ def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         return {**named, **learner["options"], **settings["protocol"], **settings["data"]}
 
     there, here = options(stored), options(given)
-    return "; ".join(
-        f"{key} {there.get(key)!r} there, {here.get(key)!r} here"
-        for key in {**here, **there}
-        if there.get(key) != here.get(key)
-    )
+    pairs = {key: (there.get(key), here.get(key)) for key in {**here, **there}}
+    return "; ".join(f"{key} {a!r} there, {b!r} here" for key, (a, b) in pairs.items() if a != b)

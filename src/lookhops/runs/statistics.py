@@ -96,13 +96,12 @@ def cliques(order: Sequence[str], pairs: Sequence[Pair]) -> list[list[str]]:
     """Longest runs of neighbours in ``order`` in which no pair differs at the 5% level."""
     apart = {frozenset((p.first, p.second)) for p in pairs if p.adjusted_p < ALPHA}
     runs: list[list[str]] = []
-    for start in range(len(order)):
-        stop = start + 1
-        while stop < len(order) and all(
-            frozenset((order[stop], other)) not in apart for other in order[start:stop]
-        ):
-            stop += 1
-        run = list(order[start:stop])
+    for start, first in enumerate(order):
+        run = [first]
+        for model in order[start + 1 :]:
+            if any(frozenset((model, other)) in apart for other in run):
+                break
+            run.append(model)
         if len(run) > 1 and not any(set(run) <= set(earlier) for earlier in runs):
             runs.append(run)
     return runs

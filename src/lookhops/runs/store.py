@@ -59,8 +59,7 @@ class Store(AbstractContextManager["Store"]):
         self.path = Path(path)
         self.owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex}"
         with self._explained():
-            if not self.path.parent.is_dir():
-                self.path.parent.mkdir(parents=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             self.db = connect(self.path)
             self._prepare()
 
@@ -101,10 +100,8 @@ class Store(AbstractContextManager["Store"]):
             for record in records:
                 values = record.to_dict()
                 kept = [canonical_json(values[name]) for name in ("metrics", "versions", "machine")]
-                packed = zlib.compress(
-                    canonical_json([dict(row) for row in record.history]).encode()
-                )
-                digest = checksum(record.seed, *kept)
+                history = canonical_json([dict(row) for row in record.history])
+                packed, digest = zlib.compress(history.encode()), checksum(record.seed, *kept)
                 self.db.execute(
                     "INSERT OR IGNORE INTO runs (dataset, model, fingerprint, architecture,"
                     " protocol, seed, metrics, versions, machine, history, finished, sha256)"
@@ -124,14 +121,12 @@ class Store(AbstractContextManager["Store"]):
 
     def collect(self, cells: Sequence[Cell]) -> list[CellResult]:
         """The finished runs of these cells, in the order of their seeds."""
-        stored = {cell.key: cell for cell in self.cells()}
+        runs = {cell.key: {run.seed: run for run in cell.runs} for cell in self.cells()}
         results = []
         for cell in cells:
-            kept = stored.get(cell.key)
-            seeds = [seed for seed in cell.protocol.seeds if kept and seed in kept.seeds]
-            if kept and seeds:
-                runs = kept.of_seeds(seeds).runs
-                results.append(CellResult(cell.dataset, cell.model, cell.key, runs))
+            kept = runs.get(cell.key, {})
+            if found := tuple(kept[seed] for seed in cell.protocol.seeds if seed in kept):
+                results.append(CellResult(cell.dataset, cell.model, cell.key, found))
         return results
 
     def note(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:

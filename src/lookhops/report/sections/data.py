@@ -61,6 +61,7 @@ def data_section(name: str, about: Mapping[str, Any]) -> Section:
 
 
 def class_balance(about: Mapping[str, Any]) -> Chart:
+    """How many graphs each class has."""
     names, counts = list(about["class_names"]), list(about["class_counts"])
     total = max(sum(counts), 1)
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]

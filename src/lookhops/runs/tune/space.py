@@ -168,21 +168,21 @@ class Space:
         What a network does not read stays as the recommended model has it: networks that are equal
         are equal candidates. Numbers have three digits, as in the candidate's name.
         """
-        short: dict[str, Any] = {
+        shape: dict[str, Any] = {
             name: float(f"{value:.3g}") if isinstance(value, float) else value
             for name, value in values.items()
         }
-        rates = replace(self.base, **{name: short.pop(name) for name in RATES if name in short})
-        shape = short
+        rates = replace(self.base, **{name: shape.pop(name) for name in RATES if name in shape})
         named = {**asdict(RECOMMENDED), **shape}
         if not reads_k(named["conv"], named["pool"]):
             shape.pop("k", None)
         if named["pool"] == "none":
             shape.pop("ratio", None)
         architecture = replace(RECOMMENDED, **shape, dropout=rates.dropout)
-        differs = _differences(RECOMMENDED, architecture) | _differences(self.base, rates)
-        name = "network" + "".join(f"/{key}={written(v)}" for key, v in differs.items())
-        return Candidate(architecture, rates, name)
+        usual = asdict(RECOMMENDED) | asdict(self.base)
+        chosen = asdict(architecture) | asdict(rates)
+        differs = (f"{key}={written(v)}" for key, v in chosen.items() if v != usual[key])
+        return Candidate(architecture, rates, "/".join(["network", *differs]))
 
     def to_dict(self) -> dict[str, str]:
         return {
@@ -196,11 +196,6 @@ def written(value: Value) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _differences(one: Any, other: Any) -> dict[str, Value]:
-    before = asdict(one)
-    return {name: value for name, value in asdict(other).items() if value != before[name]}
 
 
 def _read_range(name: str, text: str, kind: str) -> Values:

@@ -47,23 +47,16 @@ TUNING = "tuning.json"
 
 @dataclass(frozen=True)
 class Tried:
-    """A configuration that was tried.
+    """A configuration that was tried."""
 
-    Args:
-        name: What `lookhops compare --models` calls it.
-        values: Of the options that were tuned.
-        scores: The main metric of the validation part of each inner split; of a pruned one only of
-            the first; of one whose loss was not finite none.
-        value: Their mean; none of a pruned one.
-        epochs, seconds: What it took over all inner splits.
-    """
-
-    name: str
-    values: Mapping[str, Any]
+    name: str  #: what `lookhops compare --models` calls it
+    values: Mapping[str, Any]  #: of the options that were tuned
+    #: The main metric of the validation part of each inner split; of a pruned one only of the
+    #: first; of one whose loss was not finite none.
     scores: Sequence[float]
-    value: float | None
+    value: float | None  #: their mean; none of a pruned one
     epochs: int
-    seconds: float
+    seconds: float  #: over all inner splits
 
     @property
     def said(self) -> str:
