@@ -56,19 +56,9 @@ def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     ]
     for field, names in fields.items():
         if names:
-            rows.append((f"  [not bold]{field}[/]", "  ".join(_marked(names, local))))
+            marked = (f"[green]{escape(name)}*[/]" if name in local else name for name in names)
+            rows.append((f"  [not bold]{field}[/]", "  ".join(marked)))
     out.print(grid(rows, columns=("bold", "left wrap")))
-
-
-def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
-    """Names with a star at those that are here; of the many Tox21 sets, how they are named."""
-    tox = [name.split("_") for name in names if name.startswith("Tox21_") and name not in local]
-    shown = [f"[green]{escape(name)}*[/]" if name in local else name for name in names]
-    if not tox:
-        return shown
-    targets, parts = (dict.fromkeys(words) for words in list(zip(*tox, strict=True))[1:])
-    named = ["Tox21_TARGET_PART with", *targets, "and", *parts]
-    return named + [name for name in shown if not name.startswith("Tox21_")]
 
 
 @app.command()

@@ -167,9 +167,6 @@ def _tell_molecules(graphs: Graphs) -> None:
         print_line(f"{graphs.name}: {words} (--duplicates and --salts choose what is done)", err)
 
 
-# -------------------------------------------------------------------- what is trained
-
-
 def _learner(
     kind: str | None,
     network: Architecture,
@@ -178,10 +175,7 @@ def _learner(
     plan: SplitPlan,
     run: TrainingRun,
 ) -> tuple[Learner, SplitPlan, HopInformation | None]:
-    """What is trained, how, and what was measured to find its k.
-
-    ``kind`` is a model's name, ``network``, or none: what is recommended for these graphs.
-    """
+    """What is trained, how, and what was measured to find its k."""
     from lookhops.learners import Network as NetworkLearner
     from lookhops.learners import recommend
     from lookhops.tasks import task_of
@@ -234,16 +228,14 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
         return FALLBACK_K, None
     found = information.suggested_k
     if found is None:
-        warn(f"k = {FALLBACK_K}, because the hop information does not die away and suggests none")
-        return FALLBACK_K, information
-    if found > information.max_k:
+        found = FALLBACK_K
+        warn(f"k = {found}, because the hop information does not die away and suggests none")
+    elif found > information.max_k:
         warn(f"k = {information.max_k}, the most that was measured; suggested was k = {found}")
-        return information.max_k, information
-    print_line(f"k = {found}, which the hop information suggests", err)
+        found = information.max_k
+    else:
+        print_line(f"k = {found}, which the hop information suggests", err)
     return found, information
-
-
-# -------------------------------------------------------------------- how
 
 
 @contextmanager

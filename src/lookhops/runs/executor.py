@@ -70,9 +70,7 @@ class Executor(ABC):
 class Local(Executor):
     """Trains in this process until it is seen that others pay, and then in those.
 
-    On a GPU the seeds of a network are trained at once, and several networks side by side where
-    that is asked for. Otherwise each seed is trained by itself, side by side on several cores where
-    that pays, and stored when it is finished.
+    On a GPU the seeds of a network are trained at once, otherwise each by itself.
 
     Args:
         device: ``cpu``, ``cuda`` or ``auto``.
@@ -120,10 +118,7 @@ class Local(Executor):
 def train_records(
     cell: Cell, seeds: Sequence[int], device: str = "auto", on_epoch: OnEpoch = lambda epoch: None
 ) -> list[RunRecord]:
-    """Train a cell's model with these seeds, all at once where the device can; a record of each.
-
-    A learner without epochs is fitted on the CPU.
-    """
+    """Train a cell's model with these seeds, all at once where the device can; a record of each."""
     graphs, protocol = cell.graphs, replace(cell.protocol, seeds=tuple(seeds))
     learner, task = learner_of(cell.architecture), task_of(graphs)
     chosen = choose_device(device if learner.has_epochs else "cpu")
@@ -160,8 +155,7 @@ def run_plan(
 ) -> PlanRun:
     """Train what the store lacks of the cells, in their order, until all of it is stored or failed.
 
-    Cells that other processes have claimed in the store are left to them and waited for. After
-    ``time_limit`` seconds nothing new is begun.
+    What other processes have claimed is waited for; after ``time_limit`` seconds nothing is begun.
     """
     plan = PlanRun(cells, store, executor, on_event)
     with executor:
@@ -203,10 +197,7 @@ class PlanRun:
         self._tasks: dict[Future[list[RunRecord]], _Task] = {}
 
     def run(self, deadline: float) -> None:
-        """Until every cell is stored or has failed, or the time is up.
-
-        Cells of which another process has claimed what is left are asked for again later.
-        """
+        """Until every cell is stored or has failed, also by other processes, or the time is up."""
         for cell in self.cells:
             learner_of(cell.architecture).check(cell.graphs, task_of(cell.graphs))
         if found := self._count_finished():

@@ -41,8 +41,7 @@ def named_protocol(
             whose scores are averaged. None: as given.
         given: The options.
         folds_given: Whether the folds are read from a file.
-        members: Networks for each split, 1 too; by default those of ``given``, and where it has
-            one, of the fair protocol 3.
+        members: Networks for each split; by default those of ``given``, or 3 of the fair protocol.
     """
     if members is not None:
         given = replace(given, members=members)
@@ -98,10 +97,7 @@ class Contest:
         grid: Grid | None = None,
         name: str | None = None,
     ) -> Contest:
-        """The contest of these models; those that a grid applies to are named as commands do it.
-
-        What cannot be trained on these graphs and splits is an error.
-        """
+        """The contest of these models, named as commands do it where a grid applies to them."""
         if grid and name != "fair":
             raise LookHopsError("A grid is searched in the fair protocol: --protocol fair.")
         rows = {row: {row: m if isinstance(m, Entry) else Entry(m)} for row, m in models.items()}
@@ -130,10 +126,7 @@ class Contest:
         store: Store,
         chosen: Mapping[str, Mapping[int, str]] | None = None,
     ) -> list[CellResult]:
-        """Train what the store lacks and give the finished runs of each row.
-
-        ``chosen`` has rows whose model on each split, by its seed, is chosen already.
-        """
+        """Train what the store lacks; the finished runs of each row, perhaps with chosen models."""
         chosen, seeds = {**(chosen or {})}, self.plan.protocol.seeds
         tried = {
             row: [self._cell(name, entry, seeds, members=1) for name, entry in variants.items()]

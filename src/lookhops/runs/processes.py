@@ -79,12 +79,8 @@ class Processes(AbstractContextManager["Processes"]):
     ) -> Future[Result]:
         """Call a function of a module in the next idle process, which has the user's layers.
 
-        Args:
-            work: The function.
-            graphs: Its first argument, which a process is sent once.
-            arguments: Its other arguments.
-            listen: Receives its messages, in a thread of this process: the function then has a
-                :data:`Tell` as its last argument. What is raised here ends it.
+        A process is sent the graphs once. ``listen`` receives the function's messages, in a thread
+        of this process: then its last argument is a :data:`Tell`. What is raised here ends it.
         """
         return self._threads.submit(self._call, work, graphs, arguments, listen)
 

@@ -116,13 +116,9 @@ def record_run(
     stacked: int = 1,
     calibrated: bool = False,
 ) -> RunRecord:
-    """The record of a finished run.
+    """The record of a finished run, which took so many seconds, perhaps its share of a stack's.
 
-    Args:
-        run, graphs, task, device: The run, what it was trained on, what was asked, where.
-        seconds: What it took; where members were trained together, its share.
-        stacked: How many members were trained at once.
-        calibrated: Whether to fit the calibration, and to measure it too.
+    ``calibrated`` says whether to fit the calibration, and to measure it too.
     """
     target = task.targets(graphs).cpu()
     train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))

@@ -50,10 +50,7 @@ class ResumeState:
     def prepare(
         self, resume: bool, overwrite: bool, published: Callable[[], dict[str, Any] | None]
     ) -> dict[str, Any] | None:
-        """Make the folder ready; the config of a training that was complete already, else none.
-
-        ``published`` gives the config of a finished model in the folder, if there is one.
-        """
+        """Make the folder ready; the config of a training that was complete already, else none."""
         if resume and overwrite:
             raise LookHopsError("A training is either resumed or overwritten, not both.")
         with files.explained(self.model):

@@ -214,13 +214,9 @@ class Store(AbstractContextManager["Store"]):
 
 
 def read_store(path: Path) -> tuple[list[CellResult], list[tuple[str, str, Any]]]:
-    """What a store holds, read without touching it, or a sentence that says why it is none.
+    """The finished cells of a store, and its notes: fingerprint of the graphs, kind, value.
 
-    All of it is read in one transaction, so that a store to which others are writing is seen as it
-    was between two of their runs.
-
-    Returns:
-        The finished cells, and the notes: fingerprint of the graphs, kind, value.
+    It is not touched, and read in one transaction: as it was between two runs of other processes.
     """
     try:
         with closing(_connect_to_read(path)) as db:

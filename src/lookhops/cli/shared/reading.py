@@ -92,11 +92,10 @@ def load(device: str, *modules: str) -> None:
 
 
 def _make_ready() -> None:
-    """Do for the first GPU what takes long and does not wait for PyTorch.
+    """Do for the first GPU, where there is one, what takes long and does not wait for PyTorch.
 
     That is its context, which PyTorch then takes, and a hash over Triton's library of half a
-    gigabyte, which the names of compiled kernels begin with. Without a GPU nothing is done; what
-    fails here fails again, with its message, where it is needed.
+    gigabyte, which the names of compiled kernels begin with.
     """
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -186,7 +185,6 @@ class GraphReader(graph_reading.Reading):
         """The graphs of a source, or of SMILES on standard input, for a model to answer.
 
         Rows that give no graph are left out with their reason, unless an error is asked for.
-        Arguments are those of :meth:`load`; who does not compare needs no targets.
         """
         earlier = replace(earlier, invalid="skip")
         if source != "-":
@@ -270,10 +268,7 @@ class SplitSource:
 
 
 def _without_split(source: str, graphs: Graphs, reading: GraphReader, split: str) -> Graphs:
-    """The graphs without the column of the split as a feature, where all were asked for.
-
-    A line says which columns are features then, or which could be where none was named.
-    """
+    """The graphs without the column of the split as a feature; says which columns are features."""
     from lookhops.graphs.columns import ALL, possible_features
     from lookhops.sources.loading import BUNDLED
 

@@ -59,10 +59,10 @@ def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
 def epoch_display(
     protocol: Protocol, title: str = "", fitting: str = ""
 ) -> Iterator[Callable[[Epoch], None]]:
-    """A function that shows an epoch: in a bar on a terminal, else by a line now and then.
+    """A function that shows an epoch in a bar, or without a terminal by a line now and then.
 
-    A line reports each finished run everywhere. The title goes before each line; ``fitting`` is
-    what is fitted where there are no epochs.
+    A line, begun by the title, reports each finished run. ``fitting`` is what is fitted without
+    epochs.
     """
     title = f"{title}, " if title else ""
     reported: set[str] = set()
@@ -126,8 +126,8 @@ def _ending(run: Run) -> str:
 def stoppable(again: str) -> Iterator[Callable[[], None]]:
     """Make Ctrl-C and SIGTERM wait for the end of the epoch; a second one does not wait.
 
-    Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``,
-    which ends the command as the signal would, after a line on how to go on (``again``).
+    Yields a function to call after each epoch: if asked to stop, it ends the command as the signal
+    would, after a line on how to go on (``again``).
     """
     asked: list[int] = []
 
@@ -196,13 +196,9 @@ Running = Annotated[Runner, "How it is run"]
 
 @dataclass
 class Left:
-    """What plans have left undone.
+    """What plans have left undone."""
 
-    Args:
-        said: The runs that failed, and why; how many are missing besides.
-        failed: Whether any run failed.
-    """
-
+    #: The runs that failed, and why; how many are missing besides.
     said: list[str] = field(default_factory=list)
     failed: bool = False
 

@@ -62,7 +62,6 @@ def opened(
     """A model, and the source that it is asked about; ``-`` is standard input.
 
     Molecules are parsed by workers, which begin while this process loads PyTorch and the model.
-    Warnings of all that are printed as lines in the end.
     """
     from lookhops.sources.rdkit.workers import ParsingPool
 
@@ -86,10 +85,9 @@ def opened(
 def _begun(
     model: Path, reading: GraphReader, source: str, pool: ParsingPool
 ) -> MoleculeStream | None:
-    """The molecules of a file, which are parsed from now on.
+    """The molecules of a file, parsed from now on; none where it or the model cannot be read.
 
-    None where the source is no such file, or where that or the model cannot be read: it is opened
-    again when the model is there, and then refused with the reason.
+    Then it is opened again when the model is there, and refused with the reason.
     """
     from lookhops.core.files import read_json
     from lookhops.core.reading import MOLECULES, Reading
@@ -111,11 +109,7 @@ def _begun(
 def _open_stream(
     reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
 ) -> Stream:
-    """A source in parts: molecules as they are read, packed graphs from their mapped file.
-
-    Rows that give no graph are left out with their reason, unless an error is asked for.
-    How the model's graphs were read is how these are, where nothing is chosen.
-    """
+    """A source in parts, read as the model's graphs were where nothing is chosen."""
     from lookhops.sources.graph_streams import GraphStream
     from lookhops.sources.loading import open_stream
 
@@ -155,10 +149,7 @@ def compute(
 def work_through(
     stream: Stream, computed: Iterable[tuple[Part, Item]], write: Callable[[Part, Item], None]
 ) -> None:
-    """Write what was computed for each part of a stream, with a bar.
-
-    Another thread writes, in order; no more than two parts wait for it.
-    """
+    """Write what was computed for each part of a stream, in another thread, with a bar."""
     done = 0
     with _display() as show, ThreadPoolExecutor(1) as writer:
         for (part, _), _ in _in_order(writer, lambda pair: write(*pair), computed, WAITING):
@@ -184,10 +175,7 @@ def _in_order(
 
 @contextmanager
 def _display() -> Iterator[Callable[[int, float | None], None]]:
-    """A function that shows how far a stream is: in a bar on a terminal, else by a line at times.
-
-    It takes the number of graphs and the share of the source that has been read.
-    """
+    """A function that shows how far a stream is: in a bar on a terminal, else by lines."""
     start = spoken = time.monotonic()
 
     def show(graphs: int, share: float | None) -> None:
@@ -210,8 +198,7 @@ def _display() -> Iterator[Callable[[int, float | None], None]]:
 def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[RowFile]:
     """The file that answers go to; where it is interrupted, what was done is kept.
 
-    ``resume`` continues what the same (``made_by``) began: rows of the stream that were
-    answered before are passed over.
+    ``resume`` continues what the same (``made_by``) began, after the rows that are answered.
     """
     from lookhops.core.row_files import ROW_FILES
 

@@ -40,21 +40,14 @@ SETTINGS = "settings"  # where a study keeps what it was begun with
 
 @dataclass(frozen=True, eq=False)
 class StudyFile:
-    """The study of one search in an SQLite file.
-
-    Only finished trials go there: a file is slow to write one number at a time, and what was on its
-    way when a process was killed is tried again.
-    """
+    """The study of one search in an SQLite file, which is given finished trials only."""
 
     path: Path
     study: Study
 
     @classmethod
     def open(cls, path: Path, name: str, metric: Metric, settings: Mapping[str, Any]) -> StudyFile:
-        """Begin a study in a file, perhaps beside others, or continue it.
-
-        ``settings`` decide the search but for the number of trials; others are refused.
-        """
+        """Begin a study in a file, perhaps beside others, or continue one of the same settings."""
         from optuna.storages import RDBStorage
         from sqlalchemy import URL
 
@@ -151,10 +144,7 @@ class Rungs:
                 self.reached[step].append(value)
 
     def behind(self, step: int, scores: Mapping[Trial, float]) -> set[Trial]:
-        """The trials of a stack that are behind at an epoch or :data:`END`, by their best scores.
-
-        All are reported to Optuna.
-        """
+        """The trials of a stack that are behind at an epoch or at its END, by their best scores."""
         reached = self.reached[step]
         for trial, score in scores.items():
             trial.report(score, step)
@@ -193,11 +183,7 @@ class Judge:
     ) -> list[list[Run]]:
         """Train a network for each of the rates on each split; the runs, with their scores.
 
-        Args:
-            architecture: The shape that they share; its dropout is not read.
-            rates: What they differ in.
-            splits: By their seeds; the test parts are not read.
-            prune: Asked after each epoch which networks of a stack are to end.
+        Neither the dropout of the architecture nor the test parts of the splits are read.
         """
         nothing = torch.zeros(0, dtype=torch.long)
         parts = {seed: Split(one.train, one.val, nothing) for seed, one in splits.items()}
@@ -247,9 +233,7 @@ class Search:
     decays and dropouts for it. All are tried on the first inner split; there a trial is pruned
     where it falls behind the others (:class:`Rungs`). What is left is tried on all inner splits,
     and its mean over these counts. The first trial, the recommended model, is never pruned.
-
-    A search that was stopped continues as if it had not been: a stack is drawn from the trials
-    that are finished, and kept when all of it is.
+    A search that was stopped continues as if it had not been.
     """
 
     file: StudyFile
@@ -266,10 +250,7 @@ class Search:
         return study
 
     def run(self, trials: int, until: float = inf, tell: Tell = lambda more, all: None) -> None:
-        """Try candidates until there are so many, those of earlier calls too; at least one stack.
-
-        No other stack is begun after ``until``, as ``time.monotonic`` counts.
-        """
+        """Try at least one stack, and others until there are so many trials, or it is too late."""
         while (done := len(finished(self.study))) < trials:
             if done and time.monotonic() >= until:
                 break

@@ -136,7 +136,6 @@ class Tuning:
 
     @property
     def test_said(self) -> str:
-        """The interval of the gain and its test; nothing of a single outer split."""
         if self.gain is None:
             return ""
         ends = [signed(end, self.gain_digits) for end in self.gain.interval or ()]
@@ -200,9 +199,8 @@ FEW = 4
 def importance(searches: Sequence[SearchRecord], space: Space) -> dict[str, float]:
     """Each option's share of the differences between configurations, the largest first.
 
-    By functional ANOVA (Optuna's), over the scores of all configurations of all searches on the
-    first inner split, which pruned ones have too, less the mean of their search. Shares sum to 1;
-    none are known of fewer than four configurations, or of equal ones.
+    By functional ANOVA (Optuna's), over the scores of all configurations on the first inner split,
+    less the mean of their search; none are known of fewer than four configurations.
     """
     import optuna
 
@@ -231,9 +229,8 @@ GIVEN = ("column", "time", "file")
 def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict[int, Split]:
     """Splits of the graphs outside the test part of an outer split, by their seeds.
 
-    The first is the outer split's own training and validation part; the others part the same graphs
-    again, by the same rule (classes in proportion, scaffolds together, ...). Where the parts were
-    given by a column, by time or by a file, the first is the only one.
+    The first has the outer split's training and validation parts; the others draw them again. Where
+    they were given by a column, by time or by a file, the first is the only one.
     """
     outer = plan.splits[seed]
     found = {seed: outer}
@@ -248,10 +245,7 @@ def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict
 def search_outer(
     study: Path, plan: SplitPlan, space: Space, judge: Judge, options: SearchOptions
 ) -> list[SearchRecord]:
-    """A search for each outer split; what the study has of it already is not tried again.
-
-    Where time is limited, each search has its share of it.
-    """
+    """A search for each outer split, which has its share of the time where that is limited."""
     seeds, start, records = plan.protocol.seeds, time.monotonic(), []
     main = judge.task.main
     limit = inf if options.time_limit is None else options.time_limit
@@ -310,13 +304,8 @@ def test_outer(
 ) -> dict[str, Any]:
     """Train the chosen configurations and the recommended model on the outer splits; test them.
 
-    Args:
-        chosen: The configuration of each outer split, by seed.
-        store: The file of finished runs: what it has is not trained again.
-
-    Returns:
-        ``tuned`` and ``recommended``, the main metric of the test part of each outer split, and
-        ``test_to_train``, test graphs over training graphs.
+    Gives ``tuned`` and ``recommended``, the main metric of the test part of each outer split, and
+    ``test_to_train``, test graphs over training graphs.
     """
     rows = {"recommended": {"network": Entry(RECOMMENDED)}}
     rows["tuned"] = {candidate.name: candidate.entry for candidate in chosen.values()}
