@@ -508,12 +508,13 @@ def test_numbers_that_packed_graphs_carry_are_numbers_in_parquet(lookhops, model
 def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, monkeypatch):
     from lookhops.sources.molecule_streams import MoleculeStream
 
-    plain = MoleculeStream.structure
+    plain = MoleculeStream.structures
 
-    def deadly(stream, row):
-        return Deadly(plain(stream, row)) if row.number == 5 else plain(stream, row)
+    def deadly(stream, rows):
+        pairs = zip(rows, plain(stream, rows), strict=True)
+        return [Deadly(text) if row.number == 5 else text for row, text in pairs]
 
-    monkeypatch.setattr(MoleculeStream, "structure", deadly)
+    monkeypatch.setattr(MoleculeStream, "structures", deadly)
     code, out, err = lookhops("predict", model, many, "--processes", "1")
     assert code == 0, err
     found = rows(out)

@@ -40,8 +40,6 @@ from lookhops.core.options import SearchOptions
 from lookhops.core.words import counted, duration
 
 if TYPE_CHECKING:
-    from lookhops.cli.shared.reading import GraphReader, SplitSource
-    from lookhops.core.options import Protocol
     from lookhops.graphs import Graphs
     from lookhops.runs.compare import Comparison
     from lookhops.runs.fair import Contest
@@ -81,21 +79,11 @@ class Entrants:
     seeds: str | None = None
     members: int | None = None
 
-    def contest(
-        self,
-        source: str,
-        graphs: Graphs,
-        training: Protocol,
-        splitting: SplitSource,
-        reading: GraphReader,
-    ) -> Contest:
-        """The contest of these models on the splits that are asked for."""
-        from lookhops.runs.fair import Contest, named_protocol, parse_grid
+    def contest(self, graphs: Graphs, plan: SplitPlan) -> Contest:
+        """The contest of these models on these splits."""
+        from lookhops.runs.fair import Contest, parse_grid
         from lookhops.runs.plan import parse_models
 
-        given = splitting.splits is not None
-        training = named_protocol(self.protocol, training, given, self.members)
-        graphs, plan = splitting.plan(source, graphs, training, self.seeds, reading, SEEDS)
         models, grid = parse_models(self.models), parse_grid(self.grid)
         return Contest.of(graphs, models, plan, grid, self.protocol)
 
@@ -128,6 +116,8 @@ def compare(
         output: Folder for tables and the plots of ranks and costs.
         plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
+    from lookhops.runs.fair import named_protocol
+
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
     if output is not None:
@@ -137,8 +127,10 @@ def compare(
         raise LookHopsError(
             f"{path}: there is no such store, and with --time-limit 0 none is made."
         )
-    contest = entrants.contest(source, graphs, training, splitting, reading)
-    found, left = _run(contest, path, options)
+    given = splitting.splits is not None
+    training = named_protocol(entrants.protocol, training, given, entrants.members)
+    graphs, plan = splitting.plan(source, graphs, training, entrants.seeds, reading, SEEDS)
+    found, left = _run(entrants.contest(graphs, plan), path, options)
     written = _write(found, output, plot)
     if as_json:
         print_json({**found.to_json(), "files": [*map(str, written)], "left": left.said})

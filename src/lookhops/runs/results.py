@@ -51,6 +51,11 @@ class CellResult:
     def architecture(self) -> Model:
         return self.key.architecture
 
+    def of_seeds(self, seeds: Sequence[int]) -> CellResult:
+        """The same of these seeds only, in their order."""
+        found = {run.seed: run for run in self.runs}
+        return replace(self, runs=tuple(found[seed] for seed in seeds))
+
     @property
     def protocol(self) -> Protocol:
         return self.key.protocol
@@ -63,11 +68,6 @@ class CellResult:
     def metrics(self) -> Mapping[str, Sequence[Any]]:
         names = self.runs[0].metrics
         return {name: [run.metrics.get(name) for run in self.runs] for name in names}
-
-    def of_seeds(self, seeds: Sequence[int]) -> CellResult:
-        """The same of these seeds only, in their order."""
-        found = {run.seed: run for run in self.runs}
-        return replace(self, runs=tuple(found[seed] for seed in seeds))
 
     @property
     def main(self) -> Metric:

@@ -54,7 +54,7 @@ class SideBySide:
                 for number in range(len(self.stacks)):
                     self._here = number
                     self._raise_errors()
-                    if (task := self.tasks.get(number)) is None or task.cancel():
+                    if not self._is_elsewhere(number):
                         self._train_here()
             return in_order(self._result(number) for number in range(len(self.stacks)))
         except BaseException:
@@ -64,6 +64,12 @@ class SideBySide:
             raise
         finally:
             self._is_over.set()
+
+    def _is_elsewhere(self, number: int) -> bool:
+        task = self.tasks.get(number)
+        if task is None or task.cancel():
+            return False
+        return not (task.done() and isinstance(task.exception(), CannotStart))
 
     def _train_here(self) -> None:
         task = self.tasks[self._here] = Future[list[Run]]()
