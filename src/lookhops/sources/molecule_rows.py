@@ -126,7 +126,7 @@ class SmilesLines(Rows):
     def _check_first(self, number: int, line: str) -> None:
         fields = [field.strip('" \n').lower() for field in re.split("[,;\t]", line)]
         of_table = len(fields) > 1 and not set(fields).isdisjoint(SMILES_NAMES)
-        if of_table or SEPARATOR_LINE.fullmatch(line.strip().encode()):
+        if of_table or SEPARATOR_LINE.fullmatch(line.strip()):
             raise LookHopsError(
                 f"{self.origin}, line {number}: the header of a table, where each line is a SMILES "
                 "and, after a space, a name; write the table to a .csv file."
@@ -143,13 +143,8 @@ class SmilesFile(SmilesLines):
         super().__init__((), path)
 
     def rows(self) -> Iterator[Row]:
-        empty = True
         with self.file.text() as self.lines:
-            for row in super().rows():
-                empty = False
-                yield row
-        if empty:
-            raise self.file.empty()
+            yield from super().rows()
 
 
 class SdfFile(Rows):
@@ -158,11 +153,8 @@ class SdfFile(Rows):
     mol_blocks = True
 
     def __init__(self, path: Path) -> None:
-        file = TextFile(path)
-        with file.text() as text:
+        with TextFile(path).text() as text:
             content = text.read()
-        if not content.strip():
-            raise file.empty()
         #: Of each record: its first line, the mol block and the data fields.
         self.records: list[tuple[int, str, dict[str, str]]] = []
         first = 1

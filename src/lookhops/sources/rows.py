@@ -13,7 +13,6 @@ import re
 import warnings
 import zlib
 from abc import ABC, abstractmethod
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +29,9 @@ from lookhops.core.words import agreeing
 PARQUET, NODE_LINK = ".parquet", ".jsonl"
 TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET)
 #: The line in which Excel says what separates fields.
-SEPARATOR_LINE = re.compile(rb'"?sep=([,;\t|])"?', re.IGNORECASE)
+SEPARATOR_LINE = re.compile(r'"?sep=([,;\t|])"?', re.IGNORECASE)
+#: What a line has that is not blank.
+_CONTENT = re.compile(r"[^\s,;\ufeff]")
 #: Rows of a Parquet file that are read at a time.
 BATCH = 4096
 #: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
@@ -55,13 +56,9 @@ def stem_of(path: Path) -> str:
 
 
 class Row(NamedTuple):
-    """A row of a source.
+    """A row of a source: its line, or its number from 1 where there are no lines, and its cells.
 
-    Args:
-        number: Its line, or its number from 1 where there are no lines.
-        cells: A cell for each column of the file: texts, or values of the columns' types.
-        structure: The SMILES or mol block, where the format has one; of tables a column holds it.
-        name: What the row is called, where the format says so.
+    Some formats have a structure (SMILES or mol block) and a name beside the columns.
     """
 
     number: int
@@ -117,6 +114,12 @@ class TextFile:
             check_regular(path)
             self.size = path.stat().st_size
         self._file: BinaryIO | None = None
+        with self.bytes() as file:
+            lines = (line.decode("utf-8-sig", "replace").lstrip() for line in file)
+            #: The first line that is not blank.
+            self.first = next(filter(None, lines), "")
+            if not any(map(_CONTENT.search, chain([self.first], lines))):
+                raise self.empty()
 
     @property
     def share(self) -> float:
@@ -193,19 +196,12 @@ class TextTable(Rows):
 
     def __init__(self, path: Path) -> None:
         self.origin, self.file = path, TextFile(path)
-        with self.file.bytes() as file:
-            lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
-            first = next(filter(None, lines), b"")
-            if not any(line.strip(b" \t\r\n,;") for line in chain([first], lines)):
-                raise self.file.empty()
-        named = SEPARATOR_LINE.fullmatch(first.rstrip(b"\r\n"))
+        named = SEPARATOR_LINE.fullmatch(self.file.first.rstrip("\r\n"))
         self.names_separator = named is not None
-        self.separator = (
-            named[1].decode() if named else max(",;\t", key=lambda sign: first.count(sign.encode()))
-        )
+        self.separator = named[1] if named else max(",;\t", key=self.file.first.count)
         self.commas = self.separator != ","
         header = next(self._lines(), None)
-        if header is None:  # spaces of other alphabets
+        if header is None:
             raise self.file.empty()
         self.begin = header.number
         super().__init__(path, [cell.strip() for cell in header.cells])

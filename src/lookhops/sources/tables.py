@@ -210,12 +210,11 @@ def _graph_names(graphs: list[dict[str, Any]]) -> dict[int, str]:
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The graph of each line that is not blank, and the line's number."""
-    file, empty = TextFile(path), True
-    with file.bytes() as lines:
+    with TextFile(path).bytes() as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
-            empty, where = False, f"{path}, line {number}"
+            where = f"{path}, line {number}"
             try:
                 content = json.loads(line.decode("utf-8-sig"))
                 if b"\\u" in line:  # half of a surrogate pair is JSON, but no character
@@ -226,8 +225,6 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 yield number, read(GRAPH, content)
             except LookHopsError as error:
                 raise LookHopsError(f"{where}: not a graph ({error}); {FORM}.") from error
-    if empty:
-        raise file.empty()
 
 
 def _entries(entries: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
