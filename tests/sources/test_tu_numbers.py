@@ -25,6 +25,8 @@ def test_numbers_are_read_exactly(rows: list, comma: str, end: str):
 
 
 @example(b"+")
+@example(b"1, ,2")
+@example(b"\r\n0")
 @example(b"1\n-\n2")
 @given(st.binary(max_size=12) | st.text("0123456789-,. \n\rea", max_size=12).map(str.encode))
 def test_both_passes_agree_on_any_text(text: bytes):
@@ -45,10 +47,14 @@ def test_both_passes_agree_on_any_text(text: bytes):
             assert np.array_equal(found, expected)
 
 
-@given(st.lists(st.integers(-9, 9) | st.none(), max_size=40), st.integers(1, 30))
-def test_pieces_change_nothing(lines: list, piece: int):
+@given(
+    st.lists(st.integers(-9, 9) | st.none(), max_size=40),
+    st.integers(1, 30),
+    st.sampled_from(["\n", "\r\n", " \n"]),
+)
+def test_pieces_change_nothing(lines: list, piece: int, end: str):
     """Blank lines at the end are left out, others are refused, wherever a piece ends."""
-    text = "".join(f"{'' if line is None else line}\n" for line in lines).encode()
+    text = "".join(f"{'' if line is None else line}{end}" for line in lines).encode()
     while lines and lines[-1] is None:
         lines.pop()
     with pytest.MonkeyPatch.context() as patch:
@@ -72,6 +78,9 @@ def test_no_more_is_read_than_may_be():
             self.given += size
             assert self.given <= 10 * tu_files.PIECE
             return self.content * (size // len(self.content))
+
+        def readline(self, size: int) -> bytes:
+            return self.content[:1] if self.content[-1:] == b"\n" else self.read(size)
 
     assert len(read_numbers(Endless(b"1\n"), "here", np.int64, most=5)) > 5
     for content in (b"\n", b"1", b" ", b"1,"):

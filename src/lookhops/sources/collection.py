@@ -23,7 +23,7 @@ from lookhops.core.files import write_bytes
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.graphs.storage import FORMAT
 from lookhops.sources.tu import VERSION, read_tu
-from lookhops.sources.tu_files import count_rows
+from lookhops.sources.tu_files import open_tu
 
 SITE = "https://www.chrsmrrs.com/graphkerneldatasets"
 
@@ -107,7 +107,8 @@ def _check_download(name: str, content: bytes) -> None:
     The collection gives averages, some of them rounded or of other versions: hence a tolerance.
     """
     try:
-        graphs, nodes, edges = count_rows(io.BytesIO(content), Path(f"{name}.zip"))
+        with open_tu(Path(f"{name}.zip"), io.BytesIO(content)) as files:
+            graphs, nodes, edges = files.counts()
     except LookHopsError as error:
         raise http.client.HTTPException(f"what came is no set of graphs: {error}") from error
     facts = tu_sets()[name]

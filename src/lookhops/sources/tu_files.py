@@ -86,6 +86,16 @@ class TuFiles:
             raise LookHopsError(f"{where}, line {line}: {found}, but {counted(wanted, of)}.")
         return values
 
+    def counts(self) -> list[int]:
+        """Numbers of graphs, nodes and directed edges, counted by lines."""
+        graphs = "graph_labels" if "graph_labels" in self.parts else "graph_attributes"
+        counts = []
+        for part in (graphs, "graph_indicator", "A"):
+            self.require(part)
+            with _explained(self.source), self.parts[part]() as file:
+                counts.append(sum(bool(line.strip()) for line in file))
+        return counts
+
     def features(self, owner: str) -> Features:
         """Attributes and labels of nodes or edges, labels counted from their smallest value."""
         numbers = labels = None
@@ -123,8 +133,8 @@ class TuFiles:
 
 
 @contextmanager
-def open_tu(path: Path) -> Iterator[TuFiles]:
-    """The files of the set in an archive or a folder, to be read within the block."""
+def open_tu(path: Path, content: IO[bytes] | None = None) -> Iterator[TuFiles]:
+    """The files of the set in an archive (or its content) or a folder, to be read in the block."""
     parts: dict[str, Callable[[], Any]]
     with ExitStack() as open_files:
         with _explained(path):
@@ -136,26 +146,13 @@ def open_tu(path: Path) -> Iterator[TuFiles]:
                     check_regular(folder / entry)
                 parts = {p: partial((folder / e).open, "rb") for p, e in entries.items()}
             else:
-                check_regular(path)
-                archive = open_files.enter_context(zipfile.ZipFile(path))
+                if content is None:
+                    check_regular(path)
+                archive = open_files.enter_context(zipfile.ZipFile(content or path))
                 name, entries = _entries(path, archive)
                 folder = path / PurePosixPath(entries["A"]).parent
                 parts = {p: partial(archive.open, e) for p, e in entries.items()}
         yield TuFiles(name, path, folder, parts)
-
-
-def count_rows(content: IO[bytes], path: Path) -> list[int]:
-    """Numbers of graphs, nodes and directed edges of an archive, counted by lines."""
-    with _explained(path), zipfile.ZipFile(content) as archive:
-        _, entries = _entries(path, archive)
-        graphs = "graph_labels" if "graph_labels" in entries else "graph_attributes"
-        counts = []
-        for part in (graphs, "graph_indicator", "A"):
-            if part not in entries:
-                raise LookHopsError(f"{path}: the file of {part} is missing.")
-            with archive.open(entries[part]) as file:
-                counts.append(sum(bool(line.strip()) for line in file))
-    return counts
 
 
 @contextmanager
@@ -242,21 +239,18 @@ def read_numbers(
 
 
 def _pieces(file: IO[bytes], where: object) -> Iterator[bytes]:
-    """The content in pieces of whole lines, without the last line end and blank lines behind it."""
-    left, line = b"", 1
-    while more := file.read(PIECE):
-        lines, end, left = (left + more).rpartition(b"\n")
-        piece = lines.rstrip()
-        if piece:
-            left = lines[len(piece) + 1 :] + end + left if len(piece) < len(lines) else left
-            yield piece
-            line += piece.count(b"\n") + 1
-        else:
-            left = lines + end + left
-        if len(left) > LONGEST_LINE:
-            raise LookHopsError(f"{where}, line {line}: {len(left):,} bytes are no row of numbers.")
-    if left := left.rstrip():
-        yield left
+    """The content in pieces of whole lines, without the blank lines at its end."""
+    blank, line = b"", 1
+    while piece := file.read(PIECE):
+        end = file.readline(LONGEST_LINE)
+        lines = blank + piece + end
+        content = lines.rstrip()
+        blank = lines[len(content) :].partition(b"\n")[2] if content else lines
+        if (size := max(len(end), len(blank))) >= LONGEST_LINE:
+            raise LookHopsError(f"{where}, line {line}: {size:,} bytes are no row of numbers.")
+        if content:
+            yield content
+            line += content.count(b"\n") + 1
 
 
 def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray | None:
@@ -264,6 +258,9 @@ def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray
     separators = text.translate(None, _NUMBER_BYTES) + b"\n"
     rows = len(separators) // columns
     if separators != (b"," * (columns - 1) + b"\n") * rows:
+        return None
+    bare = b"\n" + text.translate(None, b" \t\r") + b"\n"
+    if any(blank in bare for blank in (b",,", b"\n,", b",\n", b"\n\n")):  # NumPy reads 0
         return None
     # Most files have no sign at all, which is seen much faster than a search ends.
     if (b"-" in text or b"+" in text) and _LONE_SIGN.search(text):
