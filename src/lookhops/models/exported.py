@@ -25,6 +25,8 @@ from lookhops.ops import Adjacency
 from lookhops.ops.batch import WholeInputs
 from lookhops.ops.pattern import Pattern
 
+Maybe = Tensor | None
+
 
 @dataclass(frozen=True)
 class Inputs:
@@ -149,11 +151,11 @@ class ExportedModel(nn.Module):
         graph_sizes: Tensor,
         edge_index: Tensor,
         node_labels: Tensor,
-        node_numbers: Tensor | None = None,
-        edge_labels: Tensor | None = None,
-        edge_numbers: Tensor | None = None,
-        graph_labels: Tensor | None = None,
-        graph_numbers: Tensor | None = None,
+        node_numbers: Maybe = None,
+        edge_labels: Maybe = None,
+        edge_numbers: Maybe = None,
+        graph_labels: Maybe = None,
+        graph_numbers: Maybe = None,
     ) -> Tensor:
         """The calibrated answers, float32, shape (g, channels): probabilities or numbers."""
         given = {

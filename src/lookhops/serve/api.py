@@ -10,10 +10,9 @@ from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Generic
+from typing import Annotated, Any, Generic, TypeVar
 
-from fastapi import APIRouter, Request
-from fastapi import Query as Parameters
+from fastapi import APIRouter, Query, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from lookhops.core.errors import LookHopsError
@@ -36,6 +35,9 @@ from lookhops.serve.jobs import Jobs
 from lookhops.serve.models import Models, ServedModel
 
 JSON, CSV = "application/json", "text/csv"
+T = TypeVar("T")
+#: The parameters of an address.
+In = Annotated[T, Query()]
 #: Threads that read the graphs of requests.
 READERS = 2
 #: A body that is larger than allowed is received all the same up to so many times the limit.
@@ -70,21 +72,11 @@ def routes(service: Service) -> APIRouter:
 
 def _graph_routes(router: APIRouter, service: Service) -> None:
     """Graphs that come with the request."""
-    described = partial(bodies.described, models=list(service.models.by_name.values()))
-    answers = (
-        "An answer for each row of the input; as a table where that is accepted (`Accept: "
-        "text/csv`), or where a table was sent."
-    )
+    described = partial(bodies.described, list(service.models.by_name.values()))
+    table: dict[int | str, Any] = {200: {"content": {CSV: {"schema": {"type": "string"}}}}}
 
-    @router.post(
-        "/predict",
-        summary="Answers to graphs",
-        responses={200: {"content": {CSV: {"schema": {"type": "string"}}}}},
-        **described(bodies.Answers, answers, bodies.Predict),
-    )
-    async def predict(
-        request: Request, query: Annotated[bodies.PredictQuery, Parameters()]
-    ) -> Response:
+    @router.post("/predict", **described(bodies.Predict, bodies.Answers), responses=table)
+    async def predict(request: Request, query: In[bodies.PredictQuery]) -> Response:
         async with service.receive(request, bodies.Predict, query) as got:
             asked, coverage, count = got.asked, got.body.coverage, got.body.neighbours
             asked.predictor.check_question(coverage, count)
@@ -92,32 +84,20 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
                 asked.predictor, asked.graphs, coverage, count
             )
             if wants_csv(request, otherwise=got.kind != JSON):
-                table = await asyncio.to_thread(answer_csv, asked.source, answers, coverage)
-                return Response(table, media_type=CSV)
+                text = await asyncio.to_thread(answer_csv, asked.source, answers, coverage)
+                return Response(text, media_type=CSV)
         return got.answer(answers=answer_records(asked.source.graphs, answers))
 
-    @router.post(
-        "/explain",
-        summary="What the answers rest on",
-        **described(bodies.Explanations, "The explanations.", bodies.Explain),
-    )
-    async def explain(
-        request: Request, query: Annotated[bodies.ExplainQuery, Parameters()]
-    ) -> Response:
+    @router.post("/explain", **described(bodies.Explain, bodies.Explanations))
+    async def explain(request: Request, query: In[bodies.ExplainQuery]) -> Response:
         async with service.receive(request, bodies.Explain, query) as got:
             chosen = got.asked.numbers(got.body.rows)
             service.check_explained(got.asked, chosen)
             found = await explanations(got.model, got.asked, chosen, got.body.target)
         return got.answer(explanations=found)
 
-    @router.post(
-        "/embed",
-        summary="Graphs as vectors",
-        **described(bodies.Vectors, "The vectors.", bodies.Embed),
-    )
-    async def embed(
-        request: Request, query: Annotated[bodies.EmbedQuery, Parameters()]
-    ) -> Response:
+    @router.post("/embed", **described(bodies.Embed, bodies.Vectors))
+    async def embed(request: Request, query: In[bodies.EmbedQuery]) -> Response:
         async with service.receive(request, bodies.Embed, query) as got:
             asked = got.asked
             work = partial(asked.predictor.embed, asked.graphs, bits=got.body.bits)
@@ -143,9 +123,7 @@ def _job_routes(router: APIRouter, service: Service) -> None:
         response_description="The job, which has begun.",
         openapi_extra={"requestBody": {"required": True, "content": content}},
     )
-    async def new_job(
-        request: Request, query: Annotated[bodies.JobQuery, Parameters()]
-    ) -> Response:
+    async def new_job(request: Request, query: In[bodies.JobQuery]) -> Response:
         model = service.models.named(query.model)
         model.predictor.check_question(query.coverage, query.neighbours)
         job = jobs.new(safe_name(query.name), model, query.coverage, query.neighbours)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
+from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -128,6 +129,7 @@ class Tables(Body):
 class Source(Body, Query):
     """Some graphs, in one of three forms, and the model that is asked."""
 
+    summary: ClassVar[str]
     smiles: list[str] | None = Field(None, description="Molecules.")
     ids: list[str] | None = Field(None, description="With `smiles`: what each is called.")
     features: dict[str, list[float | str | bool | None]] | None = Field(
@@ -139,7 +141,6 @@ class Source(Body, Query):
         None, description="Node-link objects, as NetworkX and D3 write them."
     )
     tables: Tables | None = None
-
     job: str | None = Field(None, description="Instead of graphs: a job that is done.")
 
     def check(self, is_file: bool) -> None:
@@ -170,14 +171,19 @@ class Source(Body, Query):
 class Predict(Source, PredictQuery):
     """A question about some graphs."""
 
+    summary: ClassVar[str] = "Answers to graphs"
+
 
 class Embed(Source, EmbedQuery):
     """Graphs to be embedded."""
+
+    summary: ClassVar[str] = "Graphs as vectors"
 
 
 class Explain(Source, ExplainQuery):
     """Graphs whose answers are to be explained."""
 
+    summary: ClassVar[str] = "What the answers rest on"
     rows: list[int] | None = Field(
         None, description="Which rows of the input, from 0; by default all."
     )
@@ -206,7 +212,10 @@ class Reply(BaseModel):
 
 
 class Answers(Reply):
-    """The answers to some graphs."""
+    """An answer for each row of the input.
+
+    A table where that is accepted (`Accept: text/csv`), or where a table was sent.
+    """
 
     answers: list[dict[str, Any]] = Field(
         description="One for each row of the input, as `lookhops predict --json` gives them; of a "
@@ -276,10 +285,8 @@ MOLECULES = {"ethanol": "CCO", "benzene": "c1ccccc1"}
 NODES, EDGES = (1, 2, 3), ((1, 2), (2, 3))
 
 
-def described(
-    answer: type[Reply], description: str, body: type[Source], models: Sequence[ServedModel]
-) -> Described:
-    """What a path answers, and what it takes that takes graphs: JSON with examples, or a file."""
+def described(models: Sequence[ServedModel], body: type[Source], answer: type[Reply]) -> Described:
+    """What a path takes that takes graphs, JSON with examples or a file, and what it answers."""
     schema = body.model_json_schema(ref_template="{model}")
     schema["properties"]["tables"] = {"anyOf": [schema.pop("$defs")["Tables"], {"type": "null"}]}
     shown = {name: {"value": value} for name, value in example_bodies(models).items()}
@@ -289,8 +296,9 @@ def described(
         files["text/csv"]["examples"] = {"molecules": {"value": table}}
     content = {"application/json": {"schema": schema, "examples": shown}, **files}
     return {
+        "summary": body.summary,
         "response_model": answer,
-        "response_description": description,
+        "response_description": cleandoc(answer.__doc__ or ""),
         "openapi_extra": {"requestBody": {"required": True, "content": content}},
     }
 

@@ -84,9 +84,9 @@ class Client(AbstractContextManager["Client"]):
         *,
         model: str | None = None,
         coverage: float | None = None,
-        neighbours: int | None = None,
         progress: Callable[[int, int | None], None] | None = None,
         every: float = 0.5,
+        neighbours: int | None = None,
     ) -> str:
         """The answers to a file of any kind that ``lookhops predict`` takes, as CSV.
 
