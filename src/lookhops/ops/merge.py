@@ -241,10 +241,11 @@ def _node_sums(x: Tensor, other: Tensor, with_own: bool) -> list[Tensor]:
 
 def merge_fits(x: Tensor, weight: Tensor) -> bool:
     """Whether the kernel can take these tensors: one slice of weights for each block of rows."""
+    if not can_run_on(x):  # before sizes are read, which would become constants of an export
+        return False
     slices, rows = weight.shape[:-2].numel(), x.shape[:-1].numel()
     return (
-        can_run_on(x)
-        and 2 <= weight.shape[-2] <= 9
+        2 <= weight.shape[-2] <= 9
         and x.shape[-1] <= 256
         and x.dtype in (torch.float32, torch.bfloat16)
         and x.shape[:-2].numel() == slices
