@@ -92,16 +92,10 @@ class _ReadoutOnCPU(torch.autograd.Function):
 
 
 def at_maximum(x: Tensor, highest: Tensor, graph: Tensor, tolerance: float) -> Tensor:
-    """Which nodes hold the maximum of their graph, 1 or 0, shape (n, d).
+    """Which nodes hold the maximum of their graph, ``highest`` (graphs, d), 1 or 0, shape (n, d).
 
     With a ``tolerance`` a node that is below it by less than that share of it counts too, the less
     the lower it is: rounding then moves its part a little, and never all of it.
-
-    Args:
-        x: Node features, shape (n, d).
-        highest: The maxima, shape (graphs, d).
-        graph: Graph of each node, shape (n).
-        tolerance: What is near a maximum, as a share of it; 0 counts what is equal alone.
     """
     top = highest.index_select(0, graph)  # far faster than highest[graph]
     if not tolerance:

@@ -30,13 +30,10 @@ def links_between(
 
     Args:
         members: :math:`S`, the share of each node (column) in each cluster (row).
-        weight: The entries of :math:`A`, which has the pattern of :math:`S`. None says that links
-            have no weight: they are where :math:`A'` has an entry.
-        keep: Which clusters are kept, shape :math:`(n)`.
+        weight: The entries of :math:`A`, which has the pattern of :math:`S`; none for links without
+            weight, wherever :math:`A'` has an entry.
+        keep: Which clusters are kept, shape :math:`(n)`; the others' rows are empty.
         batch: The graphs.
-
-    Returns:
-        The links, with a row for every cluster; those that are not kept have none.
     """
     kept, graph = keep.nonzero().flatten(), batch.graph
     if (graph[1:] < graph[:-1]).any():  # graphs that lie apart are taken for one

@@ -24,13 +24,9 @@ def asks_no_device() -> bool:
 def matched_nodes(
     score: Tensor, adjacency: Adjacency, bounds: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The nodes that :func:`greedy_matching` brings together.
+    """The nodes that :func:`greedy_matching` brings together, given the score of each edge.
 
-    Args:
-        score: Of each edge, shape (e).
-        adjacency: The edges.
-        bounds: First node of each graph and the one after its last, shape (2, graphs), where the
-            nodes of each graph stand together. A GPU is then not waited for.
+    With ``bounds`` (:attr:`GraphBatch.bounds`) a GPU is not waited for.
 
     Returns:
         The node that each is matched with, itself where there is none, and the edge that was taken,
@@ -55,14 +51,8 @@ def greedy_matching(score: Tensor, adjacency: Adjacency) -> Tensor:
     within rounding (:func:`~lookhops.ops.ranking.nearness`) of the highest at a node count as equal
     there, and the edge that was given first is the best; where that leads in a circle, and no edge
     is the best at both of its ends, the scores decide as they are. Graphs do not change each other:
-    one that is stuck in a circle stays so until all others are, or are done.
-
-    Args:
-        score: Of each edge, shape (e).
-        adjacency: The edges; those that are not present are not taken.
-
-    Returns:
-        Numbers of the edges, round by round.
+    one that is stuck in a circle stays so until all others are, or are done. Gives the numbers of
+    the edges, round by round.
     """
     edge = torch.arange(adjacency.num_edges, device=score.device)
     source, target = adjacency.source.long(), adjacency.target.long()
@@ -159,14 +149,9 @@ class _OfTaken(torch.autograd.Function):
 
 
 def merge_nodes(x: Tensor, gate: Tensor, member: Tensor, there: Tensor, number: Tensor) -> Tensor:
-    """Row r is g_r times the sum of its two members that are there: a sparse product.
+    """Rows of the gate times the sum of their two members that are there: a sparse product.
 
-    Args:
-        x: Shape (n, d).
-        gate: The g_r, shape (rows).
-        member: The nodes of each row, shape (rows, 2).
-        there: Which of them are there.
-        number: The row into which each node went, shape (n).
+    The members have shape (rows, 2); ``number`` is the row into which each node went, shape (n).
     """
     count = torch.arange(max(member.numel(), len(x)) + 1, device=x.device)
     nodes = count[: len(x)]

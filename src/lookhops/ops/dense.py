@@ -134,12 +134,7 @@ def _processor() -> str:
 
 
 def stacked(x: Tensor, weight: Tensor) -> Tensor:
-    r"""The products :math:`x_s W_s^\top` of every slice, differentiable.
-
-    Args:
-        x: Shape :math:`(s, n, d)`.
-        weight: Shape :math:`(s, d', d)`.
-    """
+    r"""The products :math:`x_s W_s^\top` of every slice, (s, n, d) by (s, d', d)."""
     if torch.is_autocast_enabled(x.device.type):
         dtype = torch.get_autocast_dtype(x.device.type)
         x, weight = x.to(dtype), weight.to(dtype)
@@ -147,16 +142,9 @@ def stacked(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def linear_scores(x: Tensor, weight: Tensor) -> Tensor:
-    r"""A dense layer with few outputs, :math:`W x^\top`.
+    r"""A dense layer with few outputs, :math:`W x^\top`, shape :math:`(\ldots, c, n)`.
 
     Multiplying from this side, and in the gradient too, reads ``x`` row by row, which is faster.
-
-    Args:
-        x: Shape :math:`(\ldots, n, d)`.
-        weight: The rows of :math:`W`, shape :math:`(\ldots, c, d)`.
-
-    Returns:
-        Shape :math:`(\ldots, c, n)`.
     """
     return scores_beside(x, weight)[1]
 
@@ -235,11 +223,7 @@ def _of_scores(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
 
 
 def product_fits(x: Tensor, *widths: int) -> bool:
-    """Whether :func:`product` is used for ``x`` and matrices of these widths.
-
-    It is for single precision where no lower one is asked for, on GPUs as those it was tried on:
-    of others, many have too few tensor cores for it to pay.
-    """
+    """Whether :func:`product` is used: for single precision, on GPUs as those it was tried on."""
     return (
         x.is_cuda
         and x.dtype == torch.float32

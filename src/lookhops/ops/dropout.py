@@ -3,6 +3,8 @@
 The kernel computes the mask again for the gradient, and never stores it.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -17,10 +19,8 @@ def dropout(x: Tensor, p: float | Tensor, key: Tensor, layer: int, place: Tensor
     r"""Set a share of the elements to zero and scale the others up: :math:`x \odot m / (1 - p)`.
 
     Whether an element is dropped follows from its key, layer, place and channel alone, on every
-    device: the same whatever else is in the stack or the batch, in compacted and in masked form.
-    Four neighbouring channels share the 64 bits of one hash, 16 bits each; an element is dropped
-    where they are below :math:`\mathrm{round}(2^{16} p)`, which makes :math:`p` a multiple of
-    :math:`2^{-16}`.
+    device and in every batch. Four neighbouring channels share the 64 bits of one hash; an element
+    is dropped where its 16 are below :math:`\mathrm{round}(2^{16} p)`.
 
     Args:
         x: Node features, shape :math:`(\ldots, n, d)`.
@@ -30,7 +30,7 @@ def dropout(x: Tensor, p: float | Tensor, key: Tensor, layer: int, place: Tensor
         layer: Number of the layer.
         place: Number of each node in the whole data set, shape :math:`(\ldots, n)` or flat.
     """
-    threshold, scale = _of_members(p, x) if isinstance(p, Tensor) else _of_all(p)
+    threshold, scale = _threshold_and_scale(p, x)
     if not (isinstance(threshold, Tensor) or threshold) or x.numel() == 0:
         return x
     key, place = key.to(x.device, torch.int64).contiguous(), place.to(torch.int64)
@@ -41,17 +41,14 @@ def dropout(x: Tensor, p: float | Tensor, key: Tensor, layer: int, place: Tensor
     return (x * keep).mul_(scale[..., None, None] if isinstance(scale, Tensor) else scale)
 
 
-def _of_all(p: float) -> tuple[int, float]:
+def _threshold_and_scale(p: float | Tensor, x: Tensor) -> Any:
     """The draws of 65,536 that drop an element, and what the others are multiplied by."""
-    threshold = min(round(p * DRAWS), DRAWS - 1)
-    return threshold, DRAWS / (DRAWS - threshold)
-
-
-def _of_members(p: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The same for each member, on the device: a recorded step reads what is there now."""
-    threshold = p.to(x.device).mul(DRAWS).round().clamp(max=DRAWS - 1)
-    scale = (DRAWS / (DRAWS - threshold)).to(torch.promote_types(x.dtype, torch.float32))
-    return threshold.long(), scale
+    if not isinstance(p, Tensor):
+        threshold = min(round(p * DRAWS), DRAWS - 1)
+        return threshold, DRAWS / (DRAWS - threshold)
+    # Of each member, on the device: a recorded step reads what is there now.
+    each = p.to(x.device).mul(DRAWS).round().clamp(max=DRAWS - 1)
+    return each.long(), (DRAWS / (DRAWS - each)).to(torch.promote_types(x.dtype, torch.float32))
 
 
 def kept(x: Tensor, key: Tensor, layer: int, place: Tensor, threshold: int | Tensor) -> Tensor:

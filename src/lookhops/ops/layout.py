@@ -22,45 +22,25 @@ MOST_COLUMNS, MOST_LABELS = 1024, 16
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Where the nodes and edges of all graphs stand, on the device.
+    """Where the nodes and edges of all graphs stand, on the device, in 64 bits."""
 
-    Args:
-        node_ptr: First node of each graph, and the end, shape (g + 1), 64-bit.
-        row_ptr: First edge into each node, and the end, shape (n + 1), 64-bit.
-        source: Source of each edge, shape (e).
-        first_node: Where the graphs are some of a larger set: the number there of the first node of
-            each, shape (g); else none.
-    """
-
-    node_ptr: Tensor
-    row_ptr: Tensor
-    source: Tensor
-    first_node: Tensor | None = None
+    node_ptr: Tensor  # first node of each graph, and the end
+    row_ptr: Tensor  # first edge into each node, and the end
+    source: Tensor  # of each edge
+    first_node: Tensor | None = None  # of each graph, its number in a larger set
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A batch for each member: what stands at its slots, members one after the other.
+    """A batch for each member: what stands at its slots, members one after the other."""
 
-    Args:
-        node: Node of all graphs at each slot, shape (members * nodes); 0 where there is none.
-        place: Its number in the larger set, where there is one.
-        alive: Whether there is a node.
-        graph: The place of its graph in the batch; padding has the member's last.
-        segments: First slot of each place in the batch, and the one after its last, shape
-            (2, members * size).
-        pattern: The edges. Padding edges, past the last row's end, are loops of the last slot,
-            which is never used.
-        edge: Edge of all graphs at each place of the pattern; 0 where there is none.
-    """
-
-    node: Tensor
-    place: Tensor
-    alive: Tensor
-    graph: Tensor
-    segments: Tensor
-    pattern: Pattern
-    edge: Tensor
+    node: Tensor  # node of all graphs at each slot, shape (members * nodes); 0 where there is none
+    place: Tensor  # its number in the larger set, where there is one
+    alive: Tensor  # whether there is a node
+    graph: Tensor  # the place of its graph in the batch; padding has the member's last
+    segments: Tensor  # first slot of each graph, and the one after its last, (2, members * size)
+    pattern: Pattern  # padding edges are loops of the last slot, which is never used
+    edge: Tensor  # edge of all graphs at each place of the pattern; 0 where there is none
 
 
 def lay_out(index: Tensor, tables: Tables, nodes: int, edges: int) -> Layout:

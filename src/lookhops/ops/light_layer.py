@@ -38,7 +38,11 @@ class Merging:
         self, anchors: Anchors, weight: Tensor, bias: Tensor, batch: GraphBatch, late: bool
     ) -> None:
         self.weight, self.bias, self.alive = weight, bias, batch.alive
-        self.waits = late and _at_once(anchors, batch)
+        z, value = anchors.z, anchors.matrix.value
+        small = 0 < batch.largest <= LARGEST and batch.num_graphs >= FEWEST
+        narrow = z.shape[-1] <= 256 and 1 <= anchors.k <= 8
+        fixed = value is not None and not value.requires_grad
+        self.waits = late and small and narrow and can_run_on(z) and fixed and not batch.near_ties
         #: The merged anchors, or while the merge waits what they are made from.
         self.x = anchors.z if self.waits else anchors.merge(weight, bias)
 
@@ -62,14 +66,6 @@ class Merging:
         how = 2 if anchors.recurrence is chebyshev else 1, normalize, graphs
         x, read = _LightLayer.apply(z, weight, bias, anchors.offset, flat, *how, *entries)
         return batch.with_x(x), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
-
-
-def _at_once(anchors: Anchors, batch: GraphBatch) -> bool:
-    z, value = anchors.z, anchors.matrix.value
-    small = 0 < batch.largest <= LARGEST and batch.num_graphs >= FEWEST
-    narrow = z.shape[-1] <= 256 and 1 <= anchors.k <= 8
-    fixed = value is not None and not value.requires_grad
-    return small and narrow and can_run_on(z) and fixed and not batch.near_ties
 
 
 class _LightLayer(torch.autograd.Function):

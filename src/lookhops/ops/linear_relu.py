@@ -13,19 +13,12 @@ MOST_CHANNELS = 1024
 
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool = True) -> Tensor:
     r""":math:`\mathrm{ReLU}(x W^\top + b)`, or without the ReLU; shapes as for a linear layer."""
-    if dense_fits(x, weight):
+    few = x.shape[-2] <= MOST_ROWS and max(weight.shape[-2:]) <= MOST_CHANNELS
+    if few and x.dim() == weight.dim() == 3 and len(x) == len(weight) and can_run_on(x):
         return _Dense.apply(x, weight, bias, relu)
     product, offset = linear(x, weight, bias)
     product = product if offset is None else product.add_(offset.unsqueeze(-2))
     return torch.relu(product) if relu else product
-
-
-def dense_fits(x: Tensor, weight: Tensor) -> bool:
-    """Whether the kernels can take them: a slice of weights for each slice of few rows."""
-    if not can_run_on(x) or x.dim() != 3 or weight.dim() != 3:
-        return False
-    few = x.shape[-2] <= MOST_ROWS and max(weight.shape[-2:]) <= MOST_CHANNELS
-    return few and x.shape[0] == weight.shape[0]
 
 
 class _Dense(torch.autograd.Function):

@@ -73,12 +73,7 @@ class Neighbourhoods:
         r"""The links :math:`S A S^\top` between kept neighbourhoods, without the diagonal.
 
         They have weights where the edges have some, and where these have factors, the mean factor
-        of what each stands for.
-
-        Args:
-            members: :math:`S`, the share of each node in each neighbourhood.
-            keep: Which are kept, shape :math:`(n)`: of each graph the fraction ``ratio``.
-            ratio: This fraction.
+        of what each stands for. Of each graph the fraction ``ratio`` is kept.
         """
         adjacency, pattern = self.adjacency, None
         if self.batch.extent is not None:

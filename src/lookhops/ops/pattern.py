@@ -106,11 +106,7 @@ class Pattern:
         return Pattern(self.ends_of(keep), column, row=row)
 
     def push_out(self, keep: Tensor) -> tuple[Pattern, Tensor]:
-        """The same with all shapes kept: the other entries become padding.
-
-        Returns:
-            The pattern, and the entry that stands at each of its places, shape (e).
-        """
+        """The same with the other entries as padding, and the entry that stands at each place."""
         kept = keep.cumsum(0)
         entry = torch.arange(keep.numel(), device=keep.device)
         place = torch.where(keep, kept - 1, kept[-1:] + entry - kept)
@@ -151,14 +147,8 @@ class Pattern:
 def group(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """The elements by their index: where those of each index start, and the elements in that order.
 
-    Elements that share an index keep their order.
-
-    Args:
-        index: Shape :math:`(e)`, values from 0 up to ``size`` - 1.
-        size: How many indices there are.
-
-    Returns:
-        Offsets, shape :math:`(size + 1)`, and the elements, shape :math:`(e)`, as 32-bit integers.
+    Indices go from 0 up to ``size`` - 1; elements that share one keep their order. Gives offsets,
+    shape (size + 1), and the elements, shape (e), as 32-bit integers.
     """
     on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
     if on_cpu and index.numel() > FEW:

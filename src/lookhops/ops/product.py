@@ -139,13 +139,7 @@ def as_matrix(x: Tensor, size: int):
 
 
 def sum_into(values: Tensor, index: Tensor, size: int) -> Tensor:
-    r"""The sums of the values that share an index, shape (size, ...); -1 counts nowhere.
-
-    Args:
-        values: Shape :math:`(e, \ldots)`.
-        index: Shape :math:`(e)`, 64-bit, from -1 up to ``size`` - 1.
-        size: How many indices there are.
-    """
+    """The sums of the values that share an index, 64-bit, shape (size, ...); -1 counts nowhere."""
     return _SumInto.apply(values, index, size)
 
 
@@ -172,15 +166,12 @@ class _SumInto(torch.autograd.Function):
 def row_sums(table: Tensor, index: Tensor, offsets: Tensor, row: Tensor, scale: Tensor) -> Tensor:
     """Weighted sums of rows of a table, shape (g, d), differentiable in the table.
 
-    The transpose keeps the order of the entries, so that the gradient is the same bits each time,
-    which adding by index on a GPU is not.
+    The gradient is the same bits each time, which adding by index on a GPU is not.
 
     Args:
         table: Shape (n, d).
-        index: The row of the table that each entry names, shape (e).
+        index, row, scale: The row of the table, the sum and the weight of each entry, shape (e).
         offsets: First entry of each sum, and the end, shape (g + 1); entries after it are padding.
-        row: The sum of each entry, shape (e).
-        scale: The weight of each entry, shape (e).
     """
     csr = offsets.int(), index.int()
     if not (torch.is_grad_enabled() and table.requires_grad):

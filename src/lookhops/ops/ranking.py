@@ -76,8 +76,7 @@ def top_of_each(
     and are all kept. Nothing depends on other segments, nor on the order of the elements.
 
     Args:
-        score: Shape :math:`(n)`.
-        segment: Segment of each element, shape :math:`(n)`.
+        score, segment: Of each element, shape :math:`(n)`.
         num_segments: How many segments there are.
         ratio: The fraction :math:`\rho` to keep.
         alive: Which elements count at all; none means all.

@@ -17,12 +17,8 @@ def edge_scores(source: Tensor, target: Tensor | None, pattern: Pattern) -> Tens
     r""":math:`a_j + b_i` for the edges from j to i, shape (e).
 
     A linear score of two ends side by side is the sum of two scores of one end each: nodes are
-    projected first, and only numbers are gathered.
-
-    Args:
-        source: The :math:`a_j`, shape :math:`(n)`.
-        target: The :math:`b_i`, shape :math:`(n)`; none means zero.
-        pattern: The edges, those into node i in row i.
+    projected first, and only numbers are gathered. Without ``target`` the :math:`b_i` are zero; the
+    edges into node i are row i of the pattern.
     """
     if can_run_on(source):
         return _EdgeScores.apply(source, target, pattern)

@@ -86,23 +86,14 @@ def keeps_shapes(model: GraphNetwork, capacity: Capacity, members: int) -> bool:
 
 @dataclass(frozen=True)
 class Capacity:
-    """How much a batch may hold.
+    """How much a batch may hold."""
 
-    Args:
-        nodes: Nodes of each member.
-        edges: Edges of all members.
-        entries: Entries of sparse rows, of all members.
-        own_edges: Edges of each member, where edges have features.
-        largest: Nodes of one graph.
-        squares: Sum of the squared numbers of nodes of all graphs, where links are made.
-    """
-
-    nodes: int
-    edges: int
-    entries: int = 0
-    own_edges: int = 0
-    largest: int = 0
-    squares: int = 0
+    nodes: int  # of each member
+    edges: int  # of all members
+    entries: int = 0  # of sparse rows, of all members
+    own_edges: int = 0  # of each member, where edges have features
+    largest: int = 0  # nodes of one graph
+    squares: int = 0  # sum of the squared numbers of nodes of all graphs, where links are made
 
     def holds(self, needed: Capacity) -> bool:
         """Whether a batch fits, with one node more, which padding edges join."""
@@ -125,13 +116,7 @@ class Capacity:
 
 
 class GraphSizes:
-    """Sizes of a set of graphs, which say what capacity their batches need.
-
-    Args:
-        model: The network that reads them.
-        nodes: Nodes of each graph.
-        edge_ptr: First edge of each graph, and the end.
-    """
+    """Sizes of a set of graphs, which say what capacity their batches need."""
 
     def __init__(self, model: GraphNetwork, nodes: np.ndarray, edge_ptr: Tensor) -> None:
         self.nodes, self.edges = nodes, edge_ptr.diff().cpu().numpy()
@@ -139,11 +124,9 @@ class GraphSizes:
         self.squares = nodes.astype(np.int64) ** 2 if makes_links(model) else None
 
     def needs(self, plan: np.ndarray, entries: np.ndarray | None) -> Capacity:
-        """The capacity that a plan needs.
+        """The capacity that a plan needs, (members, batches, size), -1 for no graph.
 
-        Args:
-            plan: Numbers of graphs, shape (members, batches, size), -1 for none.
-            entries: Entries of each graph's sparse row, shape (members, graphs), or none.
+        ``entries`` are those of each graph's sparse row, shape (members, graphs).
         """
         if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
             pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)

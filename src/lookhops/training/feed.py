@@ -136,26 +136,20 @@ class Streamed(Feed):
     def _allocate(self) -> None:
         graphs, nodes, edges, entries = self.sizes
         whole_set, device = self.windows.graphs, self.windows.device
-
-        def rows(like: Tensor, count: int) -> Tensor:
-            return torch.zeros(count, *like.shape[1:], dtype=like.dtype, device=device)
+        rows = {"node_ptr": graphs + 1, "row_ptr": nodes + 1, "source": edges}
+        rows |= {"nodes": nodes, "edges": edges, "whole": graphs}
 
         def numbers(count: int) -> Tensor:
             return torch.zeros(count, dtype=torch.long, device=device)
 
-        self.buffers: Graphs = replace(
-            whole_set,
-            node_ptr=numbers(graphs + 1),
-            row_ptr=numbers(nodes + 1),
-            source=torch.zeros(edges, dtype=whole_set.source.dtype, device=device),
-            nodes=whole_set.nodes.map(lambda like: rows(like, nodes)),
-            edges=whole_set.edges.map(lambda like: rows(like, edges)),
-            whole=whole_set.whole.map(lambda like: rows(like, graphs)),
-            y=None,
-            columns={},
-            node_ids=None,
-            skipped=(),
-        )
+        def empty(name: str, like: Tensor) -> Tensor:
+            dtype = torch.long if name.endswith("_ptr") else like.dtype
+            count = rows[name.partition(".")[0]]
+            return torch.zeros(count, *like.shape[1:], dtype=dtype, device=device)
+
+        bare = replace(whole_set, y=None, columns={}, node_ids=None, skipped=())
+        tensors = {name: empty(name, like) for name, like in bare.tensors.items()}
+        self.buffers: Graphs = bare.with_tensors(tensors)
         self.buffers.__dict__["is_undirected"] = whole_set.is_undirected
         if self.model.uses_edges:
             self.buffers.__dict__["is_symmetric"] = whole_set.is_symmetric

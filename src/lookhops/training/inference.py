@@ -169,12 +169,7 @@ def side_by_side(batch: Callable[[Tensor], Result], batches: Sequence[Tensor]) -
 def batches_by_nodes(nodes: np.ndarray, most_nodes: int, most_graphs: int) -> np.ndarray:
     """Graphs in their order in batches of a bounded number of nodes; a larger graph is alone.
 
-    Args:
-        nodes: Nodes of each graph, shape (g), g at least 1.
-        most_nodes, most_graphs: Of a batch.
-
-    Returns:
-        Numbers of the graphs, shape (batches, size), -1 for none.
+    Gives the numbers of the graphs, shape (batches, size), -1 for none.
     """
     ends = np.cumsum(nodes, dtype=np.int64)
     starts, start = [], 0

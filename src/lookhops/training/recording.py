@@ -33,8 +33,7 @@ class Recorder:
     without being recorded.
 
     Args:
-        optimizer: What the steps may change; the warm-up that recording needs leaves no trace in
-            its parameters and moments. None where they train nothing.
+        optimizer: What the steps may change, if anything: warming up leaves no trace in it.
         sums: What the steps add to, on the device where they run.
         fixed_shapes: Whether shapes do not depend on the data.
     """
@@ -72,7 +71,10 @@ class Recorder:
         self.number += 1
 
     def _record(self, step: Step) -> torch.cuda.CUDAGraph:
-        before = self._snapshot()
+        before = [
+            (value.detach().clone(), {k: moment.clone() for k, moment in self._moments(value)})
+            for value in self.parameters
+        ]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -86,12 +88,6 @@ class Recorder:
             self._take(step)
         self._put_back(before)
         return graph
-
-    def _snapshot(self) -> list[tuple[Tensor, dict[str, Tensor]]]:
-        return [
-            (value.detach().clone(), {k: moment.clone() for k, moment in self._moments(value)})
-            for value in self.parameters
-        ]
 
     @torch.no_grad()
     def _put_back(self, before: list[tuple[Tensor, dict[str, Tensor]]]) -> None:

@@ -46,12 +46,7 @@ class Unseen:
         self.outputs = self.best.new_zeros(*real.shape, task.out_channels)
 
     def see(self, outputs: Tensor, going: Tensor) -> None:
-        """Take note of an epoch.
-
-        Args:
-            outputs: Of each member for its validation part, shape (members, n, channels).
-            going: Which members have not stopped, shape (members).
-        """
+        """Take note of an epoch: outputs (members, n, channels), and who has not stopped."""
         outputs = outputs.double()
         target = self.target.expand(FOLDS, *self.target.shape)
         each = outputs.expand(FOLDS, *outputs.shape)
