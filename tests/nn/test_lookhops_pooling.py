@@ -524,14 +524,14 @@ def test_nothing_at_all():
 
 def test_refusals_are_sentences():
     for options, said in (
-        ({"ratio": 0.0}, "ratio is the fraction that is kept, above 0 and up to 1, not 0.0"),
-        ({"ratio": 1.5}, "ratio is the fraction"),
-        ({"ratio": "half"}, "ratio is the fraction"),
-        ({"ratio": float("nan")}, "ratio is the fraction"),
-        ({"edge_ratio": -0.1}, "edge_ratio is the fraction"),
-        ({"k": -1}, "k counts hops, from 0 up, not -1"),
-        ({"k": 1.5}, "k counts hops"),
-        ({"activation": "gelu"}, "activation is one of sigmoid, relu, tanh, none, not 'gelu'"),
+        ({"ratio": 0.0}, "ratio .*0.0"),
+        ({"ratio": 1.5}, "ratio .*1.5"),
+        ({"ratio": "half"}, "ratio .*'half'"),
+        ({"ratio": float("nan")}, "ratio .*nan"),
+        ({"edge_ratio": -0.1}, "edge_ratio .*-0.1"),
+        ({"k": -1}, "k .*-1"),
+        ({"k": 1.5}, "k .*1.5"),
+        ({"activation": "gelu"}, "activation .*sigmoid.*'gelu'"),
     ):
         with pytest.raises(LookHopsError, match=f"^LookHopsPooling: {said}"):
             LookHopsPooling(4, **options)

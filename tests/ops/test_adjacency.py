@@ -160,15 +160,15 @@ def test_refusals_are_sentences():
     x = 5
     good = torch.tensor([[0, 1], [1, 4]])
     for edge_index, said in (
-        (good.T.repeat(2, 1), r"shape \(2, e\), not \(4, 2\)"),
-        (good[0], r"shape \(2, e\), not \(2,\)"),
-        (good.double(), "integers, not torch.float64"),
-        (good.bool(), "integers, not torch.bool"),
-        (good.to(torch.uint8), "integers, not torch.uint8"),
-        (good + 1, "names node 5, but x has 5 rows, numbered 0 to 4"),
-        (good - 1, "names node -1"),
-        (good.tolist(), "not list"),
-        (torch.eye(2).to_sparse(), "not torch.sparse_coo"),
+        (good.T.repeat(2, 1), r"\(2, e\).*\(4, 2\)"),
+        (good[0], r"\(2, e\).*\(2,\)"),
+        (good.double(), "torch.float64"),
+        (good.bool(), "torch.bool"),
+        (good.to(torch.uint8), "torch.uint8"),
+        (good + 1, "node 5.*0 to 4"),
+        (good - 1, "node -1"),
+        (good.tolist(), "list"),
+        (torch.eye(2).to_sparse(), "torch.sparse_coo"),
     ):
         with pytest.raises(LookHopsError, match=said):
             Adjacency.of(edge_index, x)

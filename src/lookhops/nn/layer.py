@@ -89,13 +89,8 @@ def run_layer(
 ) -> tuple[GraphBatch, Tensor, Pooled | None]:
     """Project, anchors, merge, score, pool, readout; what reads no anchors pools after the ReLU.
 
-    Args:
-        conv: The convolution.
-        pool: The pooling, or none.
-        batch: The batch.
-        normalize: Whether features become unit vectors before the ReLU, where no pooling says.
-        last: Whether it is the last layer, which drops nothing.
-        masked: Whether pooling keeps all shapes and masks what it drops.
+    The last layer drops nothing. Without a pooling ``normalize`` says whether features become unit
+    vectors before the ReLU; with ``masked`` pooling keeps all shapes and masks what it drops.
 
     Returns:
         What is left of the batch, the ReLU of its readout, shape (..., g, 2 d), and what the

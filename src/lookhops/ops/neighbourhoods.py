@@ -67,6 +67,11 @@ class Neighbourhoods:
         """First node of each node's graph, shape (n)."""
         return self.batch.bounds[0].index_select(0, self.batch.graph)
 
+    @property
+    def _widest(self) -> int:
+        assert self.batch.extent is not None
+        return self.batch.extent.widest
+
     # ---------------------------------------------------------------- links
 
     def links(self, members: SparseMatrix, keep: Tensor, ratio: float) -> Adjacency:
@@ -99,9 +104,7 @@ class Neighbourhoods:
 
     def _link_pattern(self, keep: Tensor, count: int) -> Pattern:
         """Where the links are, of which there are at most so many."""
-        assert self.batch.extent is not None
-        widest, near = self.batch.extent.widest, self.pattern
-        symmetric = self.adjacency.symmetric
+        near, symmetric, widest = self.pattern, self.adjacency.symmetric, self._widest
         if can_run_on(near.column):
             turned = near.transpose
             entries = (near.row_ptr, near.column, turned.row_ptr, turned.column)
@@ -125,11 +128,10 @@ class Neighbourhoods:
         self, links: Pattern, members: SparseMatrix, weight: Tensor, keep: Tensor
     ) -> Tensor:
         """The entries of S A S^T at the links; padding has one."""
-        assert self.batch.extent is not None
         assert members.value is not None
-        padding, widest = links.is_padding, self.batch.extent.widest
+        padding, first = links.is_padding, self._first.index_select(0, links.column)
         values = self._spread(members.value, weight, members.value, keep).flatten()
-        place = links.row * widest + links.column - self._first.index_select(0, links.column)
+        place = links.row * self._widest + links.column - first
         # Padding reads all over the values: their gradients would wait for each other in one place.
         anywhere = torch.arange(place.numel(), device=place.device) % values.numel()
         found = values.index_select(0, torch.where(padding, anywhere, place))
@@ -139,8 +141,7 @@ class Neighbourhoods:
         self, share: Tensor | None, weight: Tensor | None, part: Tensor, keep: Tensor
     ) -> Tensor:
         """S A S^T with a column for each node of the widest graph, shape (n, widest)."""
-        assert self.batch.extent is not None
-        near, widest = self.pattern, self.batch.extent.widest
+        near, widest = self.pattern, self._widest
         place = near.row - self._first.index_select(0, near.row)
         counts = keep.index_select(0, near.row) & ~near.is_padding
         index = (near.column.long(), place.clamp(max=widest - 1))

@@ -125,16 +125,16 @@ def test_edge_features_are_handed_to_those_that_take_them():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pyg:GATv3Conv", r"PyTorch Geometric has no convolution 'GATv3Conv' here. Did you mean"),
-        ("pyg:ChebConv", "pyg:ChebConv needs K: give it, as in pyg:ChebConv/K="),
-        ("pyg:GATv2Conv/heads=5", "gives 120 channels where 24 are wanted"),
-        ("pyg:GATv2Conv/heads=two", "takes a number as heads, not 'two'"),
-        ("pyg:GATv2Conv/head=2", "has no option 'head', but .* Did you mean 'heads'"),
-        ("pyg:GATv2Conv/heads", "options are written name=value"),
-        ("pyg:GCNConv/cached=true", "leave out cached"),
-        ("pyg:GINEConv", "needs graphs with edge features"),
-        ("pyg:GATv2Conv/heads=0", "does not work so: "),
-        ("tgp:kmis", "is no convolution"),
+        ("pyg:GATv3Conv", "'GATv3Conv'.*pyg:GAT"),
+        ("pyg:ChebConv", "pyg:ChebConv/K="),
+        ("pyg:GATv2Conv/heads=5", "120 .* 24 "),
+        ("pyg:GATv2Conv/heads=two", "heads.*'two'"),
+        ("pyg:GATv2Conv/head=2", "'head'.*'heads'"),
+        ("pyg:GATv2Conv/heads", "name=value"),
+        ("pyg:GCNConv/cached=true", "cached"),
+        ("pyg:GINEConv", "edges=use"),
+        ("pyg:GATv2Conv/heads=0", "pyg:GATv2Conv"),
+        ("tgp:kmis", "torch-geometric-pool"),
     ],
 )
 def test_refuses_in_a_sentence(name, said):

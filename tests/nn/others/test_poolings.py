@@ -128,12 +128,12 @@ def test_a_pooling_of_torch_geometric_pool_and_its_losses():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pyg:MemPooling", "gives no edges between what it pools to"),
-        ("pyg:TopPooling", "has no pooling 'TopPooling' here. Did you mean pyg:TopKPooling"),
-        ("pyg:TopKPooling/ration=0.5", "Did you mean 'ratio'"),
-        ("pyg:TopKPooling/nonlinearity=xyz", "pyg:TopKPooling does not work so: "),
-        ("tgp:two", "tgp:two needs k: give it"),
-        ("tgp:three", "torch-geometric-pool has no pooling 'three' here"),
+        ("pyg:MemPooling", "pyg:MemPooling"),
+        ("pyg:TopPooling", "'TopPooling'.*pyg:TopKPooling"),
+        ("pyg:TopKPooling/ration=0.5", "'ration'.*'ratio'"),
+        ("pyg:TopKPooling/nonlinearity=xyz", "pyg:TopKPooling"),
+        ("tgp:two", "tgp:two/k="),
+        ("tgp:three", "'three'"),
     ],
 )
 @pytest.mark.usefixtures("tgp")

@@ -81,15 +81,8 @@ class Pooling(nn.Module):
     ) -> PyGPooled:
         """Pool as PyG's poolings do, for layers that make new edges.
 
-        Args:
-            x: Node features, shape (n, d).
-            edge_index: The edges, shape (2, e).
-            edge_weight: A weight for each edge, shape (e); by default one.
-            batch: Graph of each node, shape (n); by default all nodes are one graph.
-
-        Returns:
-            ``(x, edge_index, edge_weight, batch, perm, score)`` of the nodes that there are now,
-            in the order of the nodes whose places they have, which ``perm`` names.
+        Arguments as for :class:`~lookhops.nn.NodePooling`, with a weight for each edge; what is
+        returned stands in the order of the nodes whose places the new ones have, ``perm``.
         """
         given = self._batch(x, edge_index, batch, edge_weight)
         pooled, answer = self.pool(given)
