@@ -40,7 +40,7 @@ from lookhops.ops.light_layer import _LightLayer
 from lookhops.ops.linear_relu import _Dense
 from lookhops.ops.log_likelihood import _LogLikelihood
 from lookhops.ops.merge import merge_by_kernel, merge_entries, merge_hops
-from lookhops.ops.neighbour_max import _NeighbourMax, neighbour_max
+from lookhops.ops.neighbour_max import neighbour_max
 from lookhops.ops.neighbourhoods import links_by_kernels, neighbourhoods_by_kernels
 from lookhops.ops.pattern import mirror
 from lookhops.ops.product import entry_products, multiply
@@ -587,11 +587,14 @@ def edges_that_stay(device: str, nodes: int, edges: int, masked: bool) -> None:
 def maximum(device: str, nodes: int, edges: int, dtype: torch.dtype, wanted: slice) -> None:
     x = ((torch.randn(nodes, 130) * 4).round() / 2).to(dtype)  # with ties, zeros among them
     pattern = random_adjacency(nodes, edges).pattern  # some nodes have no neighbour
-    turned = pattern.transpose
-    entries = (pattern.row_ptr, pattern.column, turned.row_ptr, turned.column)
-    where = [move(t, device) for t in entries]
+    there = Pattern(*(move(t, device) for t in (pattern.row_ptr, pattern.column)))
+
+    def fast(x: Tensor) -> tuple[Tensor, ...]:
+        with by_kernels():
+            return neighbour_max(there, x)[wanted]
+
     compare(
-        lambda x: _NeighbourMax.apply(x, *where)[wanted],
+        fast,
         lambda x: neighbour_max(pattern, x)[wanted],
         [x],
         device,

@@ -35,7 +35,7 @@ from lookhops.nn import (
     registry,
 )
 from lookhops.nn.layer import convolve
-from lookhops.nn.registry import CONVOLUTIONS, Edges, edges_taken, make_convolution
+from lookhops.nn.registry import CONVOLUTIONS, edges_taken, make_convolution
 from lookhops.ops import Adjacency
 
 CHANNELS, NUMBERS, LABELS = 4, 2, 3
@@ -365,11 +365,11 @@ def theirs(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "taken"),
     [
-        ("plain", Edges.NOTHING),
-        ("weights", Edges.WEIGHTS),
-        ("gcnconv", Edges.WEIGHTS),
-        ("gine", Edges.FEATURES),
-        ("gatv2", Edges.FEATURES),
+        ("plain", None),
+        ("weights", "edge_weight"),
+        ("gcnconv", "edge_weight"),
+        ("gine", "edge_attr"),
+        ("gatv2", "edge_attr"),
     ],
 )
 def test_layers_of_other_people_get_what_they_take(theirs, name, taken):
@@ -378,14 +378,14 @@ def test_layers_of_other_people_get_what_they_take(theirs, name, taken):
     conv = make_convolution(THEIRS[name], CHANNELS, 6, 2, NUMBERS + LABELS)
     assert edges_taken(conv) is taken
     model = make_model(name)
-    assert (model.edges is not None) == (taken is Edges.WEIGHTS)
+    assert (model.edges is not None) == (taken == "edge_weight")
     x = data.x
     factors = None if model.edges is None else model.edges(data.edge_attr)
     for layer, own in enumerate(model.convs):
         more = {
-            Edges.NOTHING: [],
-            Edges.WEIGHTS: [] if factors is None else [factors[layer]],
-            Edges.FEATURES: [data.edge_attr],
+            None: [],
+            "edge_weight": [] if factors is None else [factors[layer]],
+            "edge_attr": [data.edge_attr],
         }[taken]
         x = torch.relu(own(x, data.edge_index, *more))
     level = model.batch(data)

@@ -50,7 +50,7 @@ def test_shapes_do_not_depend_on_the_batch(told, pool, edges, monkeypatch):
     monkeypatch.setattr(neighbour_max, "BLOCK", 1 << 30)
     architecture = Architecture(pool=pool, hidden=8, layers=3, edges=edges)
     engine = CASES.stack(told, architecture, exactly(seeds=(11, 22), batch_size=20))
-    engine.feed.gatherer.lays_out_links = True  # as on a GPU
+    engine.feed.lays_out_links = True  # as on a GPU
     engine._plan_ahead(1)
     _, plan, needed = engine.ahead
     engine._reserve(plan, needed)
@@ -70,7 +70,7 @@ def test_with_room_for_links_members_train_as_they_do_alone(told, edges):
     architecture = Architecture(pool="asap", hidden=8, layers=2, ratio=0.7, edges=edges)
     protocol = exactly(seeds=(11, 22))
     stack = CASES.stack(told, architecture, protocol)
-    stack.feed.gatherer.lays_out_links = True
+    stack.feed.lays_out_links = True
     CASES.assert_same(stack, CASES.alone(told, architecture, protocol), epochs=2)
 
 

@@ -11,7 +11,7 @@ from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.light import LightConv
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling
-from lookhops.nn.registry import Edges, edges_taken
+from lookhops.nn.registry import edges_taken
 from lookhops.ops.activate import activate, readout
 from lookhops.ops.batch import EdgeInputs, GraphBatch, Pooled
 from lookhops.ops.dense import linear_scores
@@ -132,7 +132,7 @@ def convolve(conv: nn.Module, batch: GraphBatch) -> Tensor:
     adjacency, taken = batch.adjacency, edges_taken(conv)
     present = adjacency.present  # theirs know no masks, and many of them no weights
     edge_index = adjacency.edge_index if present is None else adjacency.edge_index[:, present]
-    if taken is Edges.FEATURES:
+    if taken == "edge_attr":
         columns = batch.edge_columns
         if columns is None:
             raise LookHopsError(
@@ -143,6 +143,6 @@ def convolve(conv: nn.Module, batch: GraphBatch) -> Tensor:
         return conv(batch.x, edge_index, edge_attr=columns)
     weighted = adjacency.weighted or adjacency.factor is not None
     value = adjacency.edge_values(batch.x.dtype) if weighted else None
-    if value is None or taken is not Edges.WEIGHTS:
+    if value is None or taken is None:
         return conv(batch.x, edge_index)
     return conv(batch.x, edge_index, value if present is None else value[present])

@@ -17,7 +17,6 @@ from lookhops.nn.layer import EdgeFactors, run_layer
 from lookhops.nn.linear import DenseLayers
 from lookhops.nn.pool.base import Pooling, check_ratio
 from lookhops.nn.registry import (
-    Edges,
     convolution,
     edges_taken,
     find,
@@ -122,7 +121,7 @@ class GraphNetwork(nn.Module):
             hidden = WITH_FEATURES if num_graph_features else WITHOUT_FEATURES
             self.readings["totals"] = Totals(num_totals, out_channels, hidden)
         self.edges: EdgeFactors | None = None
-        multiplies = any(edges_taken(conv) is Edges.WEIGHTS for conv in self.convs)
+        multiplies = any(edges_taken(conv) == "edge_weight" for conv in self.convs)
         multiplies |= any(getattr(pool, "reads_edges", False) for pool in self.pools)
         if self.edge_channels and multiplies:  # drawn last: all else begins as without
             self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))
@@ -136,7 +135,7 @@ class GraphNetwork(nn.Module):
     @property
     def takes_edges(self) -> bool:
         """Whether anything reads what edges carry: factors, others' layers, readings of wholes."""
-        by_layer = any(edges_taken(conv) is Edges.FEATURES for conv in self.convs)
+        by_layer = any(edges_taken(conv) == "edge_attr" for conv in self.convs)
         return self.edges is not None or by_layer or len(self.readings) > 0
 
     @classmethod

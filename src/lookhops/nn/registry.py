@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
-from enum import Enum
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -80,16 +79,6 @@ def register_pooling(name: str, make: MakePooling) -> None:
     POOLINGS[_new(name)] = make
 
 
-class Edges(Enum):
-    """What a convolution takes of edges besides where they are."""
-
-    NOTHING = "nothing"
-    #: One number an edge: its weight times the factor that the layer learns.
-    WEIGHTS = "weights"
-    #: All that is known of an edge, PyG's ``edge_attr``.
-    FEATURES = "features"
-
-
 def make_convolution(
     make: MakeConvolution, in_channels: int, out_channels: int, k: int, edge_channels: int
 ) -> nn.Module:
@@ -112,13 +101,15 @@ def make_pooling(make: MakePooling | None, channels: int, **options: Any) -> Any
     return None if make is None else make(channels, **options)
 
 
-def edges_taken(conv: nn.Module) -> Edges:
-    """What a convolution takes of edges: ours weights, others what their ``forward`` names."""
+def edges_taken(conv: nn.Module) -> str | None:
+    """What a convolution takes of edges: PyG's ``edge_attr``, ``edge_weight`` or nothing.
+
+    Ours take weights, times the factors that a layer learns; others what their ``forward`` names.
+    """
     if getattr(conv, "takes_edge_features", False):
-        return Edges.FEATURES
-    if isinstance(conv, Convolution) or "edge_weight" in _parameters(conv.forward):
-        return Edges.WEIGHTS
-    return Edges.NOTHING
+        return "edge_attr"
+    weighted = isinstance(conv, Convolution) or "edge_weight" in _parameters(conv.forward)
+    return "edge_weight" if weighted else None
 
 
 def _parameters(of: Callable[..., Any]) -> Mapping[str, Any]:

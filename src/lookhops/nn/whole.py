@@ -31,10 +31,6 @@ class Fingerprint(nn.Module):
         num_neighbourhoods: Size of the vocabulary.
         out_channels: Number of outputs.
         p: Share of a graph's neighbourhoods that is dropped while training.
-
-    Shapes:
-        - inputs: :class:`WholeInputs`
-        - output :math:`(\ldots, g, \text{outputs})`
     """
 
     GAMMA = 3.0
@@ -67,14 +63,9 @@ class Totals(nn.Module):
     r"""The reading of totals: :math:`o_g = V \, \mathrm{ReLU}(U t_g + u) + v`, begun at zero.
 
     Args:
-        num_totals: Number of totals.
-        out_channels: Number of outputs.
+        num_totals, out_channels: Number of totals, and of outputs.
         hidden: Channels between.
         p: Share of these that is dropped while training.
-
-    Shapes:
-        - inputs: :class:`WholeInputs` with totals :math:`(\ldots, g, q)`
-        - output :math:`(\ldots, g, \text{outputs})`
     """
 
     def __init__(

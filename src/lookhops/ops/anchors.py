@@ -89,7 +89,7 @@ class Anchors:
             bias: The :math:`t`, shape :math:`(\ldots, 1)`; none means zero.
             activation: :math:`\sigma`, a name in :data:`ACTIVATIONS`.
         """
-        if bias is not None and score_fits(self.matrix, self.z, theta, activation):
+        if bias is not None and self._score_fits(theta, activation):
             how = self.recurrence is chebyshev, activation, self.matrix.value
             given = self.z, self.offset, theta, bias, *how
             z, found = _Scores.apply(*given, *self.matrix.entries())
@@ -102,17 +102,15 @@ class Anchors:
         total = total.squeeze(-1) if bias is None else total.squeeze(-1) + bias
         return ACTIVATIONS[activation](total), replace(self, z=z)
 
-
-def score_fits(matrix: SparseMatrix, z: Tensor, theta: Tensor, activation: str) -> bool:
-    """Whether the kernels can take them: a slice of weights for each slice of rows."""
-    if not can_run_on(z):
-        return False
-    value = matrix.value
-    learns = value is not None and value.requires_grad and torch.is_grad_enabled()
-    alike = z.shape[:-2] == theta.shape[:-2] and matrix.pattern.size == z.shape[:-1].numel()
-    few = 2 <= theta.shape[-2] <= 9 and z.shape[-1] <= 256
-    known = activation in KERNEL_ACTIVATIONS
-    return alike and few and known and not learns
+    def _score_fits(self, theta: Tensor, activation: str) -> bool:
+        """Whether the kernels can take them: a slice of weights for each slice of rows."""
+        z, value = self.z, self.matrix.value
+        learns = value is not None and value.requires_grad and torch.is_grad_enabled()
+        few = 2 <= theta.shape[-2] <= 9 and z.shape[-1] <= 256
+        if learns or not few or activation not in KERNEL_ACTIVATIONS or not can_run_on(z):
+            return False
+        alike = z.shape[:-2] == theta.shape[:-2]
+        return alike and self.matrix.pattern.size == z.shape[:-1].numel()
 
 
 class _Scores(torch.autograd.Function):
@@ -120,7 +118,6 @@ class _Scores(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, z, offset, theta, bias, chebyshev, activation, value, *entries):
-        """A pass over z, then Clenshaw's rule, or Horner's."""
         z, theta, csr = z.contiguous(), theta.contiguous(), (*entries[:2], value)
         offset = None if offset is None else offset.contiguous()
         rows, (each, width), count = z.shape[:-1].numel(), z.shape[-2:], theta.shape[-2]
@@ -145,7 +142,6 @@ class _Scores(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, beside, grad):
-        """The hops of the gradient, a pass over z, and the sums of the parameters."""
         if grad is None:
             return beside, *[None] * 11
         z, offset, theta, found, value, _, _, row_ptr, column, order = ctx.saved_tensors

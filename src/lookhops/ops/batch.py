@@ -24,18 +24,12 @@ class Extent:
 
     Of a graph of n nodes a pooling keeps :math:`c = \lceil \rho n \rceil \le \rho n + 1` clusters,
     with at most :math:`c (c - 1) \le \rho^2 n^2 + \rho n` links between them.
-
-    Args:
-        graphs: The most graphs.
-        nodes: The most living nodes of all graphs together.
-        squares: The most that the squares of each graph's number of them can add up to.
-        widest: The most nodes of one graph, dead ones too.
     """
 
     graphs: int
-    nodes: int
-    squares: int
-    widest: int
+    nodes: int  # that live, of all graphs together
+    squares: int  # what the squares of each graph's number of them add up to
+    widest: int  # nodes of one graph, dead ones too
 
     def links(self, ratio: float) -> int:
         """The most links between clusters, where this fraction of the nodes is kept."""
@@ -73,23 +67,14 @@ class WholeInputs:
 
     With stacked members the graphs of all members are numbered through, member after member, and
     ``indices`` count through the tables of all members.
-
-    Args:
-        number: Number of each graph in the whole set, shape :math:`(\ldots, g)`.
-        totals: Their totals, shape :math:`(\ldots, g, q)`, or none.
-        indices: The neighbourhood of each entry, shape :math:`(e)`, or none.
-        offsets: First entry of each graph, and the one after the last, shape :math:`(g + 1)`;
-            entries after that are padding.
-        row: Graph of each entry, shape :math:`(e)`; of padding entries any.
-        place: Number of each entry in the whole set, from which its random draws follow.
     """
 
-    number: Tensor
-    totals: Tensor | None = None
-    indices: Tensor | None = None
-    offsets: Tensor | None = None
-    row: Tensor | None = None
-    place: Tensor | None = None
+    number: Tensor  # of each graph in the whole set, (..., g)
+    totals: Tensor | None = None  # (..., g, q)
+    indices: Tensor | None = None  # the neighbourhood of each entry, (e)
+    offsets: Tensor | None = None  # first entry of each graph, and the end, (g + 1); then padding
+    row: Tensor | None = None  # graph of each entry, (e); of padding any
+    place: Tensor | None = None  # of each entry in the whole set: its random draws follow from it
 
 
 @dataclass(frozen=True, eq=False)

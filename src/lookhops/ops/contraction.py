@@ -195,7 +195,11 @@ def merge_edges(
     starts = there.clone()
     starts[1:] &= (source[1:] != source[:-1]) | (target[1:] != target[:-1])
     before = to_offsets(starts.long())
-    first = _first_of_each(before) if masked else starts.nonzero().flatten()
+    if masked:
+        run = torch.arange(1, before.numel(), device=before.device)
+        first = torch.searchsorted(before[1:], run).clamp(max=before.numel() - 2)
+    else:
+        first = starts.nonzero().flatten()
     row, column = target.index_select(0, first).int(), source.index_select(0, first).int()
     if masked:
         real = torch.arange(len(first), device=first.device) < before[-1]
@@ -220,12 +224,6 @@ def _by_ends(source: Tensor, target: Tensor, size: int) -> tuple[Tensor, Tensor]
     order = group(source, size)[1]
     row_ptr, by_target = group(target.index_select(0, order), size)
     return row_ptr, order.index_select(0, by_target).long()
-
-
-def _first_of_each(before: Tensor) -> Tensor:
-    """Where each run starts, given how many start before each place; the last place past them."""
-    run = torch.arange(1, before.numel(), device=before.device)
-    return torch.searchsorted(before[1:], run).clamp(max=before.numel() - 2)
 
 
 if triton is not None:

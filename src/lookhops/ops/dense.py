@@ -212,14 +212,9 @@ class _LinearScores(torch.autograd.Function):
         else:
             added = (grad.mT @ weight).sum_to_size(x.shape)
             grad_x = added if grad_x is None else grad_x + added
-        return grad_x, _of_scores(grad, x, weight)
-
-
-def _of_scores(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    """The gradient of the rows of W, given that of the scores."""
-    if x.is_cuda and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
-        return weight_gradient(grad.mT, x).sum_to_size(weight.shape)
-    return (grad @ x).sum_to_size(weight.shape)
+        alike = x.is_cuda and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]
+        grad_weight = weight_gradient(grad.mT, x) if alike else grad @ x
+        return grad_x, grad_weight.sum_to_size(weight.shape)
 
 
 def product_fits(x: Tensor, *widths: int) -> bool:

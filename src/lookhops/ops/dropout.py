@@ -69,29 +69,23 @@ class _Dropout(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, key, layer, place, threshold, scale):
-        """One kernel over elements; threshold and scale are numbers, or of each member."""
         ctx.save_for_backward(key, place)
         ctx.layer, ctx.threshold, ctx.scale = layer, threshold, scale
-        return _launch(x, key, layer, place, threshold, scale)
+        x = x.contiguous()
+        out, each = torch.empty_like(x), isinstance(threshold, Tensor)
+        rates = (threshold.contiguous(), scale.contiguous()) if each else (key, key)
+        counts = x.numel(), x.shape[-1], x.shape[-2]
+        numbers = (1.0, layer, 0) if each else (scale, layer, threshold)
+        constants = {"EACH": each, "GAMMA": GAMMA, "MIX_1": MIX_1, "MIX_2": MIX_2}
+        given = x, key, place, out, *rates, *counts, *numbers
+        launch_over(_dropout_kernel, x.numel(), BLOCK, *given, **constants)
+        return out
 
     @staticmethod
     def backward(ctx, grad):
-        """The same kernel."""
         key, place = ctx.saved_tensors
         back = _Dropout.apply(grad, key, ctx.layer, place, ctx.threshold, ctx.scale)
         return back, *[None] * 5
-
-
-def _launch(x, key, layer, place, threshold, scale):
-    x = x.contiguous()
-    out, each = torch.empty_like(x), isinstance(threshold, Tensor)
-    rates = (threshold.contiguous(), scale.contiguous()) if each else (key, key)
-    counts = x.numel(), x.shape[-1], x.shape[-2]
-    numbers = (1.0, layer, 0) if each else (scale, layer, threshold)
-    constants = {"EACH": each, "GAMMA": GAMMA, "MIX_1": MIX_1, "MIX_2": MIX_2}
-    given = x, key, place, out, *rates, *counts, *numbers
-    launch_over(_dropout_kernel, x.numel(), BLOCK, *given, **constants)
-    return out
 
 
 if triton is not None:

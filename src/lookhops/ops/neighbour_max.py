@@ -25,38 +25,50 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:
         pattern: Row :math:`i` lists the neighbours of node i.
         x: Node features, shape :math:`(n, d)`.
     """
-    if fits(x):
-        transpose = pattern.transpose
-        entries = pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column
-        return _NeighbourMax.apply(x, *entries)
-    return _Maximum.apply(x, pattern)
+    return _NeighbourMax.apply(x, pattern)
 
 
-class _Maximum(torch.autograd.Function):
+class _NeighbourMax(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, pattern):
-        begin = torch.where(pattern.row_ptr.diff() > 0, -torch.inf, 0).to(x.dtype)
-        highest = begin[:, None].expand_as(x).contiguous()
-        blocks = zip(pattern.row.split(BLOCK), pattern.column.split(BLOCK), strict=True)
-        for row, column in blocks:
-            index = row.long()[:, None].expand(-1, x.shape[1])
-            highest.scatter_reduce_(0, index, x.index_select(0, column), "amax")
-        ctx.save_for_backward(x, highest)
         ctx.set_materialize_grads(False)
-        ctx.pattern = pattern
+        ctx.pattern, part = pattern, None
+        if fits(x):
+            x = x.contiguous()
+            highest = torch.empty_like(x)
+            # The part of the gradient that each of the largest gets.
+            part = torch.empty_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
+            given = pattern.row_ptr.int(), pattern.column.int(), x, highest, part
+            grid, sizes = _sizes_of(x)
+            _highest_kernel[grid](*given, *x.shape, **sizes)
+        else:
+            begin = torch.where(pattern.row_ptr.diff() > 0, -torch.inf, 0).to(x.dtype)
+            highest = begin[:, None].expand_as(x).contiguous()
+            blocks = zip(pattern.row.split(BLOCK), pattern.column.split(BLOCK), strict=True)
+            for row, column in blocks:
+                index = row.long()[:, None].expand(-1, x.shape[1])
+                highest.scatter_reduce_(0, index, x.index_select(0, column), "amax")
+        ctx.save_for_backward(x, highest, part)
         return highest, x
 
     @staticmethod
     def backward(ctx, grad, added):
-        (x, highest), pattern = ctx.saved_tensors, ctx.pattern
+        (x, highest, part), pattern = ctx.saved_tensors, ctx.pattern
         if grad is None:
             return added, None
+        grad_x = torch.empty_like(x)
+        if part is not None:
+            added = None if added is None else added.contiguous()
+            turned = pattern.transpose.row_ptr.int(), pattern.transpose.column.int()
+            given = *turned, x, highest, part, grad.contiguous(), added, grad_x
+            grid, sizes = _sizes_of(x)
+            _share_kernel[grid](*given, *x.shape, **sizes)
+            return grad_x, None
         share = torch.empty_like(grad)
         for rows, row, column, total in _blocks(pattern):
             hit = x.index_select(0, column).eq_(highest.index_select(0, row))  # 0.0 or 1.0
             ties = total(hit).add_(highest[rows] == 0)
             torch.div(grad[rows], ties, out=share[rows])
-        grad_x = torch.empty_like(grad)
         for rows, row, column, total in _blocks(pattern.transpose):
             hit = x.index_select(0, row).eq_(highest.index_select(0, column))
             found = total(hit.mul_(share.index_select(0, column)))
@@ -89,33 +101,6 @@ def _blocks(pattern: Pattern):
 def fits(x: Tensor) -> bool:
     """Whether the kernels can take these features, which may be of double precision."""
     return x.is_cuda and available() and x.numel() > 0
-
-
-class _NeighbourMax(torch.autograd.Function):
-    """The same by kernels; the first notes which part of the gradient each maximum gets."""
-
-    @staticmethod
-    def forward(ctx, x, row_ptr, column, row_ptr_t, column_t):
-        x = x.contiguous()
-        highest = torch.empty_like(x)
-        part = torch.empty_like(x, dtype=torch.promote_types(x.dtype, torch.float32))
-        grid, sizes = _sizes_of(x)
-        _highest_kernel[grid](row_ptr.int(), column.int(), x, highest, part, *x.shape, **sizes)
-        ctx.save_for_backward(x, highest, part, row_ptr_t, column_t)
-        ctx.set_materialize_grads(False)
-        return highest, x
-
-    @staticmethod
-    def backward(ctx, grad, added):
-        x, highest, part, row_ptr_t, column_t = ctx.saved_tensors
-        if grad is None:
-            return added, None, None, None, None
-        grad_x = torch.empty_like(x)
-        grid, sizes = _sizes_of(x)
-        added = None if added is None else added.contiguous()
-        given = (row_ptr_t.int(), column_t.int(), x, highest, part, grad.contiguous(), added)
-        _share_kernel[grid](*given, grad_x, *x.shape, **sizes)
-        return grad_x, None, None, None, None
 
 
 def _sizes_of(x):

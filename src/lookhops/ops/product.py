@@ -50,7 +50,7 @@ class SparseMatrix:
         )
         if not differentiate:
             return restore(multiply(self.pattern.row_ptr, self.pattern.column, value, flat))
-        return restore(csr_product(flat, value, *self.entries()))
+        return restore(_Product.apply(flat, value, *self.entries()))
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """As a call, which can be compiled; an operator of our own cannot."""

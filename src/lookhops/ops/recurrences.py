@@ -77,13 +77,7 @@ def entry_factors(recurrence: Recurrence, weight: Tensor) -> dict[tuple[int, int
 
     with :math:`m^{ab} = w^{a+b+1}` for powers, and for Chebyshev polynomials
     :math:`m^{ab} = c_a c_b (w^{a+b+1} + w^{a+b+3} + \ldots)`, :math:`c_0 = 1` and 2 otherwise.
-
-    Args:
-        recurrence: What yields the :math:`T_j`.
-        weight: The :math:`w^j`, shape :math:`(\ldots, k + 1, d')`.
-
-    Returns:
-        The :math:`m^{ab}`, shape :math:`(\ldots, d')`, by :math:`(a, b)`.
+    Gives the :math:`m^{ab}`, shape :math:`(\ldots, d')`, by :math:`(a, b)`.
     """
     parts, k = alternate_sums(recurrence, weight).unbind(-2), weight.shape[-2] - 1
     double = 2 if recurrence is chebyshev else 1

@@ -98,12 +98,9 @@ def sparsemax(score: Tensor, pattern: Pattern, size: Tensor | None = None) -> Te
     falling order, those count for which :math:`1 + r s_{(r)} > \sum_{l \le r} s_{(l)}`, and
     :math:`\tau` is their sum less one, over their number.
 
-    Args:
-        score: The :math:`s_{ij}`, one for each entry of the pattern, shape :math:`(e)`.
-        pattern: Which entries there are.
-        size: How large the numbers are from which a score was computed, and whose rounding it
-            therefore has, shape :math:`(e)`. Where it is given, entries that are above zero by no
-            more than rounding get zero too, and the others add up to one.
+    Where ``size`` is given, shape :math:`(e)`, how large the numbers are from which a score was
+    computed and whose rounding it therefore has, entries that are above zero by no more than
+    rounding get zero too, and the others add up to one.
     """
     score = score.to(torch.promote_types(score.dtype, torch.float32))
     row, rows = pattern.row.long(), pattern.size

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,11 +63,6 @@ def dense_products(precision: str) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
-
-
-def layers(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """Layers that run in the block run in bfloat16 where the precision says so."""
-    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
 
 
 #: Linux's status of this process; writing 5 to the second resets its peak.

@@ -20,7 +20,6 @@ from lookhops.training.batches import batches
 from lookhops.training.device import (
     dense_products,
     dropout_key,
-    layers,
     layers_of_others,
     seeded_model,
     shuffled,
@@ -157,12 +156,8 @@ class Engine(ABC):
     ) -> tuple[Tensor, Tensor]:
         """This worker's part of the training loss of a batch, and the graphs of the whole batch.
 
-        The parts of all workers add up to the loss, shape (...), as their graphs do.
-
-        Args:
-            output, target, fitted: As for :meth:`~lookhops.tasks.Task.losses`.
-            added: What layers add to each graph's, shape (..., g); none adds nothing.
-            real: Which places hold a graph that counts, shape (..., g); none means all.
+        The parts of all workers add up to the loss of the task, shape (...), and what layers have
+        ``added`` to each graph's, shape (..., g); ``real`` says which places hold a graph.
         """
         mean, weight = self.task.losses(output, target, fitted, real)
         if real is None:
@@ -188,7 +183,8 @@ class Engine(ABC):
 
         Beside them is what layers add to the training loss of each graph, or none.
         """
-        with layers(self.protocol.precision, self.device):
+        enabled = self.protocol.precision == "bfloat16"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=enabled):
             options = {"key": key, "with_loss": True}
             output, added = functional_call(self.model, dict(weights), (batch,), options)
         return output.to(self.dtype), added

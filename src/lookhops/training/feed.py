@@ -10,13 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import GraphColumns, Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
-from lookhops.nn import GraphBatch, GraphNetwork
-from lookhops.training.batches import Capacity
-from lookhops.training.inputs import Gatherer, WholeGatherer
+from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
+from lookhops.ops import Adjacency
+from lookhops.ops.layout import Layout, Tables, lay_out
+from lookhops.training.batches import Capacity, makes_links
+from lookhops.training.inputs import WholeGatherer
 from lookhops.training.windows import Window, Windows, first_entries
 
 #: Steps whose graphs come to the device together, and nodes: whichever is fewer.
@@ -27,26 +30,82 @@ STEP = 1024  # sizes of buffers are multiples of this
 
 
 class Feed:
-    """Gives the members of a stack their batches; here all graphs live on the device."""
+    """Gives the members of a stack batches of fixed shape, made by index arithmetic alone.
+
+    Here all graphs live on the device.
+    """
 
     def __init__(
         self,
-        gatherer: Gatherer,
+        graphs: Graphs,
+        encoding: Encoding,
+        model: GraphNetwork,
         columns: Sequence[GraphColumns],
         preprocessing: Sequence[Preprocessing],
         dtype: torch.dtype,
     ) -> None:
-        self.gatherer = gatherer
+        self.model, self.encoding, self.dtype = model, encoding, dtype
+        self._read(graphs, preprocessing)
         vocabularies = [fitted.num_neighbourhoods for fitted in preprocessing]
         self.whole = WholeGatherer.of(columns, vocabularies)
-        self.scales = _scales_of(preprocessing, dtype, gatherer.graphs.device)
         #: Known neighbourhoods of each graph, shape (members, graphs), in main memory, or none.
         self.entries = self.whole.counts
 
-    def batch(self, index: Tensor, capacity: Capacity, dtype: torch.dtype) -> GraphBatch:
-        """A batch of each member, as :class:`~lookhops.training.inputs.Gatherer` makes it."""
-        batch = self.gatherer(index, capacity, dtype, self.scales)
-        return replace(batch, whole=self.whole(index, capacity.entries))
+    def _read(
+        self,
+        graphs: Graphs,
+        preprocessing: Sequence[Preprocessing],
+        first_node: Tensor | None = None,
+    ) -> None:
+        """Make batches of these graphs, which may be some of a larger set."""
+        self.graphs, self.undirected = graphs, graphs.is_undirected
+        self.symmetric = self.model.uses_edges and graphs.is_symmetric
+        #: Whether links are laid out for all pairs of nodes: steps over such batches can be
+        #: recorded, which only pays on a GPU.
+        self.lays_out_links = makes_links(self.model) and graphs.device.type == "cuda"
+        ends = graphs.node_ptr.long(), graphs.row_ptr.long()
+        self.tables = Tables(*ends, graphs.source, first_node)
+        like = torch.empty(0, dtype=self.dtype, device=graphs.device)
+        self.scales = Scales.stack([fitted.scales for fitted in preprocessing], like)
+
+    def batch(self, index: Tensor, capacity: Capacity) -> GraphBatch:
+        """A batch with one batch for each member, of the graphs at ``index``, (members, size)."""
+        members, size = index.shape  # -1 for no graph
+        made = lay_out(index, self.tables, capacity.nodes, capacity.edges)
+        weight = None
+        if self.model.uses_edges and self.encoding.edges is not None:
+            weight = self.encoding.edges.weights(self.graphs.edges, made.edge, self.dtype)
+        symmetric = self.undirected if weight is None else self.symmetric
+        scale = self.scales.nodes
+        x = self.encoding.encode_nodes(self.graphs, made.node, dtype=self.dtype, scale=scale)
+        return GraphBatch(
+            x=x.view(members, capacity.nodes, -1),
+            adjacency=Adjacency(made.pattern, weight, symmetric=symmetric),
+            graph=made.graph,
+            num_graphs=members * size,
+            alive=made.alive,
+            segments=made.segments,
+            place=made.place,
+            whole=self.whole(index, capacity.entries),
+            edges=self._edges(made, capacity) if self.model.edge_channels else None,
+            largest=capacity.largest,
+            extent=capacity.extent(members, members * size) if self.lays_out_links else None,
+        )
+
+    def _edges(self, made: Layout, capacity: Capacity) -> EdgeInputs:
+        """The features of the edges, a slice for each member."""
+        pattern, old, size = made.pattern, made.edge, capacity.own_edges
+        first = pattern.row_ptr[: -1 : capacity.nodes].long()  # edge of each member
+        slot = torch.arange(size, device=old.device)
+        edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
+        assert self.encoding.edges is not None
+        columns = self.encoding.edges.encode(
+            self.graphs.edges, old[edge].flatten(), self.dtype, self.scales.edges
+        )
+        member = pattern.row.long() // capacity.nodes
+        position = torch.arange(old.numel(), device=old.device) - first[member]
+        position = member * size + position.clamp(max=size - 1)
+        return EdgeInputs(columns.view(len(first), size, -1), position, self.symmetric)
 
     def reserve(self, plan: Tensor) -> bool:
         """Reserve memory for the graphs of a plan; whether steps run over other memory now."""
@@ -54,7 +113,7 @@ class Feed:
 
     def empty_order(self, plan: Tensor) -> Tensor:
         """An empty plan on the device, as large as those that :meth:`rounds` gives."""
-        return torch.full_like(plan, -1, device=self.gatherer.graphs.device)
+        return torch.full_like(plan, -1, device=self.graphs.device)
 
     def rounds(self, plan: Tensor) -> Iterator[Tensor]:
         """The batches of a plan, some at a time, whose graphs are then on the device.
@@ -66,13 +125,6 @@ class Feed:
 
     def prefetch(self) -> None:
         """Fetch the graphs of the next rounds while the steps of this one run."""
-
-
-def _scales_of(
-    preprocessing: Sequence[Preprocessing], dtype: torch.dtype, device: torch.device
-) -> Scales:
-    like = torch.empty(0, dtype=dtype, device=device)
-    return Scales.stack([fitted.scales for fitted in preprocessing], like)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +152,8 @@ class Streamed(Feed):
         entries: Tensor | None,
         dtype: torch.dtype,
     ) -> None:
-        self.scales = _scales_of(preprocessing, dtype, windows.device)
-        self.windows, self.model, self.preprocessing = windows, model, preprocessing
+        self.encoding, self.model, self.dtype = windows.encoding, model, dtype
+        self.windows, self.preprocessing = windows, preprocessing
         self.entries = None if entries is None else entries.numpy()
         self.first_entries = None if entries is None else [first_entries(row) for row in entries]
         self.vocabularies = [fitted.num_neighbourhoods for fitted in preprocessing]
@@ -154,8 +206,7 @@ class Streamed(Feed):
         if self.model.uses_edges:
             self.buffers.__dict__["is_symmetric"] = whole_set.is_symmetric
         in_set = {"number": numbers(graphs), "first_node": numbers(graphs)}
-        first_node = in_set["first_node"]
-        self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, first_node)
+        self._read(self.buffers, self.preprocessing, in_set["first_node"])
         whole: dict[str, Any] = {}
         if totals := self.preprocessing[0].num_totals:
             whole["totals"] = torch.zeros(graphs, totals, device=device)

@@ -18,7 +18,7 @@ from lookhops.nn import GraphNetwork
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes
 from lookhops.training.device import limited_threads
 from lookhops.training.feed import Feed
-from lookhops.training.inputs import Gatherer, MemberInputs
+from lookhops.training.inputs import MemberInputs
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.recording import Recorder
 from lookhops.training.stacked import stackable
@@ -116,8 +116,7 @@ class Ensemble:
         model, graphs, members = self.networks[0], prepared.graphs, len(self.preprocessing)
         dtype = next(model.parameters()).dtype
         columns = [fitted.columns(prepared) for fitted in self.preprocessing]
-        gatherer = Gatherer(graphs, self.encoding, model)
-        feed = Feed(gatherer, columns, self.preprocessing, dtype)
+        feed = Feed(graphs, self.encoding, model, columns, self.preprocessing, dtype)
         nodes = graphs.nodes_per_graph.cpu().numpy()
         batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), GPU_GRAPHS)
         sizes = GraphSizes(model, nodes, graphs.edge_ptr)
@@ -129,7 +128,7 @@ class Ensemble:
 
         def step(number: Tensor) -> None:
             index = order.index_select(0, number)
-            batch = feed.batch(index.expand(members, -1), capacity, dtype)
+            batch = feed.batch(index.expand(members, -1), capacity)
             output = functional_call(model, self._weights, (batch,))
             row = torch.where(index[0] >= 0, index[0], len(graphs))
             outputs.index_copy_(1, row, output.to(dtype))

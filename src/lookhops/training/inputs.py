@@ -13,15 +13,11 @@ from torch import Tensor
 
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import GraphColumns, PreparedGraphs, Preprocessing
-from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of, segment_of, to_offsets
-from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
-from lookhops.ops import Adjacency
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.ops.batch import WholeInputs
-from lookhops.ops.layout import Layout, Tables, lay_out
-from lookhops.training.batches import Capacity, makes_links
 from lookhops.training.windows import Windows, first_entries
 
 #: Graphs of a batch where graphs are only asked about.
@@ -98,22 +94,14 @@ class WholeGatherer:
 
     Its tables have a row for every graph of every member, member after member; those of a window of
     a larger set, in which each graph is of one member, a row for each graph.
-
-    Args:
-        totals: Shape (rows, q).
-        indices: The neighbourhood of each entry, row after row.
-        offsets: First entry of each row, and the end, shape (rows + 1).
-        first_entry: Number of that entry among all of its member's, shape (rows).
-        number: Number of each graph in the whole set, shape (rows), where it is not the row's.
-        stride: Rows of each member, 0 for a window.
     """
 
-    totals: Tensor | None = None
-    indices: Tensor | None = None
-    offsets: Tensor | None = None
-    first_entry: Tensor | None = None
-    number: Tensor | None = None
-    stride: int = 0
+    totals: Tensor | None = None  # (rows, q)
+    indices: Tensor | None = None  # the neighbourhood of each entry, row after row
+    offsets: Tensor | None = None  # first entry of each row, and the end, (rows + 1)
+    first_entry: Tensor | None = None  # number of that entry among all of its member's, (rows)
+    number: Tensor | None = None  # of each graph in the whole set, where it is not the row's
+    stride: int = 0  # rows of each member, 0 for a window
 
     @cached_property
     def counts(self) -> np.ndarray | None:
@@ -170,70 +158,3 @@ class WholeGatherer:
         old = torch.where(entry < offsets[-1], first[row] + entry - offsets[row], 0)
         place = old - (first - self.first_entry[table_row])[row]
         return WholeInputs(number, totals, self.indices[old], offsets, row, place)
-
-
-class Gatherer:
-    """Makes batches of fixed shape from packed graphs, by index arithmetic alone.
-
-    Args:
-        graphs: All graphs, on the device.
-        encoding, model: The columns, and one of the networks: they say what is read.
-        first_node: Of graphs of a larger set: the number there of each graph's first node.
-    """
-
-    def __init__(
-        self,
-        graphs: Graphs,
-        encoding: Encoding,
-        model: GraphNetwork,
-        first_node: Tensor | None = None,
-    ) -> None:
-        self.graphs, self.encoding = graphs, encoding
-        self.uses_edges, self.reads_edges = model.uses_edges, model.edge_channels > 0
-        #: Whether links are laid out for all pairs of nodes: steps over such batches can be
-        #: recorded, which only pays on a GPU.
-        self.lays_out_links = makes_links(model) and graphs.device.type == "cuda"
-        self.undirected = graphs.is_undirected
-        self.symmetric = model.uses_edges and graphs.is_symmetric
-        ends = graphs.node_ptr.long(), graphs.row_ptr.long()
-        self.tables = Tables(*ends, graphs.source, first_node)
-
-    def __call__(
-        self, index: Tensor, capacity: Capacity, dtype: torch.dtype, scales: Scales
-    ) -> GraphBatch:
-        """A batch with one batch for each member, of the graphs at ``index``, (members, size)."""
-        members, size = index.shape  # -1 for no graph
-        made = lay_out(index, self.tables, capacity.nodes, capacity.edges)
-        weight = None
-        if self.uses_edges and self.encoding.edges is not None:
-            weight = self.encoding.edges.weights(self.graphs.edges, made.edge, dtype)
-        symmetric = self.undirected if weight is None else self.symmetric
-        x = self.encoding.encode_nodes(self.graphs, made.node, dtype=dtype, scale=scales.nodes)
-        edges = self._edges(made, capacity, dtype, scales.edges) if self.reads_edges else None
-        return GraphBatch(
-            x=x.view(members, capacity.nodes, -1),
-            adjacency=Adjacency(made.pattern, weight, symmetric=symmetric),
-            graph=made.graph,
-            num_graphs=members * size,
-            alive=made.alive,
-            segments=made.segments,
-            place=made.place,
-            edges=edges,
-            largest=capacity.largest,
-            extent=capacity.extent(members, members * size) if self.lays_out_links else None,
-        )
-
-    def _edges(
-        self, made: Layout, capacity: Capacity, dtype: torch.dtype, scale: Scale | None
-    ) -> EdgeInputs:
-        """The features of the edges, a slice for each member."""
-        pattern, old, size = made.pattern, made.edge, capacity.own_edges
-        first = pattern.row_ptr[: -1 : capacity.nodes].long()  # edge of each member
-        slot = torch.arange(size, device=old.device)
-        edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
-        assert self.encoding.edges is not None
-        columns = self.encoding.edges.encode(self.graphs.edges, old[edge].flatten(), dtype, scale)
-        member = pattern.row.long() // capacity.nodes
-        position = torch.arange(old.numel(), device=old.device) - first[member]
-        position = member * size + position.clamp(max=size - 1)
-        return EdgeInputs(columns.view(len(first), size, -1), position, self.symmetric)

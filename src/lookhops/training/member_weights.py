@@ -88,11 +88,7 @@ class ModelWeights:
 class MemberWeights:
     """Weights with a leading axis of members, and the kept ones of members that have left.
 
-    Args:
-        models: Each member's network with its initial weights.
-        names: What a state calls each member.
-        vocabularies: How many neighbourhoods each member's vocabulary has.
-        begin: Makes the optimiser of these parameters of these members.
+    A state calls members by their ``names``; ``begin`` makes the optimiser of some of them.
     """
 
     now: dict[str, Tensor]
@@ -193,7 +189,7 @@ def padded_stack(values: Sequence[Tensor]) -> Tensor:
 
 
 class MemberAdam(Adam):
-    r"""Adam with a learning rate and a weight decay for each member of a stack.
+    r"""Adam with a learning rate and a weight decay for each member, the parameters' first axis.
 
     PyTorch's takes one rate for all of a parameter. A step of it with the rate 1 moves a parameter
     :math:`\theta` by :math:`u`, which does not depend on the rate; of this each member :math:`m`
@@ -204,11 +200,6 @@ class MemberAdam(Adam):
         u = \mathrm{Adam}_1(\nabla_m + \lambda_m \theta_m)
 
     The rates are tensors on the device of the parameters, which a recorded step reads.
-
-    Args:
-        parameters: With a leading axis of members, shape (members, ...).
-        rates: Of each member.
-        options: Of :class:`torch.optim.Adam`.
     """
 
     def __init__(

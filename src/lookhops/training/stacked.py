@@ -11,7 +11,6 @@ from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, plan_o
 from lookhops.training.device import dense_products, dropout_key, layers_of_others, shuffled
 from lookhops.training.engine import Engine
 from lookhops.training.feed import Feed, Streamed
-from lookhops.training.inputs import Gatherer
 from lookhops.training.member_weights import MemberWeights, Weights
 from lookhops.training.recording import Recorder, Step
 
@@ -25,12 +24,10 @@ def stackable(model: GraphNetwork) -> bool:
 class StackedEngine(Engine):
     """A stack of members, on a GPU or on the CPU.
 
-    All graphs live on the device, or come there some at a time where they do not fit
-    (:mod:`~lookhops.training.feed`). A batch of every member is gathered there by index arithmetic
-    into buffers of fixed capacity; the members are one leading axis of all weights and features. On
-    a GPU a step is recorded once as a CUDA graph and then replayed: an epoch costs the host a copy
-    of the shuffled order and one launch a step. Where a pooling's shapes depend on the data, and on
-    the CPU, the same step runs without recording.
+    A batch of every member is gathered on the device by index arithmetic into buffers of fixed
+    capacity (:mod:`~lookhops.training.feed`); the members are one leading axis of all weights and
+    features. On a GPU a step is recorded once as a CUDA graph and then replayed; where a pooling's
+    shapes depend on the data, and on the CPU, the same step runs without recording.
 
     The members take their steps together, so their training parts must make equally many batches.
     """
@@ -44,7 +41,6 @@ class StackedEngine(Engine):
             self.entries = self.windows.count_entries(self.preprocessing)
         else:
             graphs = self.graphs
-            self.gatherer = Gatherer(graphs, self.encoding, self.model)
             self.columns = [fitted.columns(self.whole) for fitted in self.preprocessing]
         self.sizes = GraphSizes(self.model, self.nodes.numpy(), graphs.edge_ptr)
         vocabularies = [fitted.num_neighbourhoods for fitted in self.preprocessing]
@@ -55,7 +51,8 @@ class StackedEngine(Engine):
         preprocessing = [self.preprocessing[member] for member in members]
         if self.windows is None:
             columns = [self.columns[member] for member in members]
-            return Feed(self.gatherer, columns, preprocessing, self.dtype)
+            read = self.graphs, self.encoding, self.model
+            return Feed(*read, columns, preprocessing, self.dtype)
         entries = None if self.entries is None else self.entries[list(members)]
         return Streamed(self.windows, self.model, preprocessing, entries, self.dtype)
 
@@ -105,7 +102,7 @@ class StackedEngine(Engine):
         key: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """A batch of each member: outputs, targets, which places hold a graph, layers' losses."""
-        batch = feed.batch(index, capacity, self.dtype)
+        batch = feed.batch(index, capacity)
         output, added = self.forward(batch, weights, key)
         assert batch.whole is not None
         return output, self.target[batch.whole.number], index >= 0, added
