@@ -15,18 +15,14 @@ from lookhops.graphs import Graphs
 from lookhops.models.config import CONFIG, run_records
 from lookhops.report.evaluation import performance_section
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
-from lookhops.report.page import Lines, Report, Section, Tile
-from lookhops.report.runs import grouped, read_store, runs_report
+from lookhops.report.page import Lines, Report, Section, Tile, reproduce_section
+from lookhops.report.runs import environment, grouped, read_store, runs_report
 from lookhops.report.sections.comparison import comparison_section
 from lookhops.report.sections.data import data_section, information_section, information_summary
 from lookhops.report.sections.explanations import explanation_sections
-from lookhops.report.sections.reproduce import (
-    commands_of,
-    model_reproduce_section,
-    reproduce_section,
-)
 from lookhops.report.sections.training import training_section, tuning_section
 from lookhops.runs.plan import RunKey
+from lookhops.runs.record import Machine
 from lookhops.runs.results import CellResult, Results
 from lookhops.tasks import Metric
 from lookhops.training import Protocol
@@ -107,7 +103,7 @@ def model_report(model: ModelFolder, graphs: Graphs | None = None, again: Lines 
     score = f", test {main.title} {model.score(main)}" if model.score(main) else ""
     names = f" ({joined(classes)})" if 0 < len(classes) <= SHOWN_CLASSES else ""
     summary = f"{counted(len(model.seeds), 'model')}{score}, on {model.graphs}{names}."
-    sections = _model_sections(model, graphs, [*commands_of([model]), *again])
+    sections = _model_sections(model, graphs, [*_commands_of([model]), *again])
     title = f"{model.config['data']['name']}: {model.learner.title}"
     return Report(title, summary, _model_tiles(model, sections), sections)
 
@@ -120,7 +116,7 @@ def _folder_report(models: Sequence[ModelFolder], graphs: Graphs | None, again: 
     groups = grouped(Results([_cell_of(model) for model in tested]))
     best = next(m for m in tested if m.path.name == groups[0].best.model)
     name, main = best.path.name, best.task.main
-    lines = [*commands_of(tested), *again]
+    lines = [*_commands_of(tested), *again]
     sections = _model_sections(best, graphs, lines, comparison_section(groups))
     names = joined([*dict.fromkeys([*groups[0].cells, *(m.path.name for m in tested)])])
     title = joined([*dict.fromkeys(model.config["data"]["name"] for model in tested)])
@@ -159,7 +155,7 @@ def _model_sections(
         model.information and information_section(model.information),
         compared,
         *of_model,
-        model_reproduce_section(model, lines),
+        _reproduce_section(model, lines),
     ]
     return [section for section in found if section]
 
@@ -188,3 +184,40 @@ def _model_tiles(model: ModelFolder, sections: Sequence[Section]) -> list[Tile]:
     if config["parameters"] is None:
         return [*tiles, Tile("model", model.learner.name, title)]
     return [*tiles, Tile("parameters", f"{config['parameters']:,}", title)]
+
+
+def _commands_of(models: Sequence[ModelFolder]) -> list[tuple[str, str]]:
+    """The command lines that made the models, each once."""
+    trained: dict[str, list[str]] = {}
+    for model in models:
+        if "command" in model.config:
+            trained.setdefault(model.config["command"], []).append(model.path.name)
+    several = len(trained) > 1
+    return [(f"Run {joined(names)}" if several else "Run", line) for line, names in trained.items()]
+
+
+def _reproduce_section(model: ModelFolder, lines: Lines) -> Section:
+    """The command lines, and a model's versions, seeds and settings."""
+    config, data = model.config, model.config["data"]
+    rows = [
+        ["seeds", ", ".join(map(str, model.seeds))],
+        ["model", _settings(config["learner"]["options"]) or config["learner"]["name"]],
+        ["training", _settings({k: v for k, v in config["protocol"].items() if k != "seeds"})],
+        ["data", f"{data['name']}, fingerprint {data['fingerprint']}, splits {data['splits']}"],
+        *environment([(config["versions"], Machine(**config["machine"]))]),
+        ["weights", f"SHA-256 {config['weights_sha256'][:16]}…"],
+    ]
+    lead = (
+        "The same command with the same versions gives the same models: each seed decides its "
+        "split, its first weights and the order of its batches."
+    )
+    return reproduce_section(lead, lines, rows)
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    def said(value: Any) -> str:
+        text = "/".join(map(str, value)) if isinstance(value, list) else str(value)
+        return {"True": "yes", "False": "no"}.get(text, text)
+
+    given = {key.replace("_", " "): value for key, value in values.items() if value is not None}
+    return ", ".join(f"{key} {said(value)}" for key, value in given.items())

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from lookhops.core.arrays import Array
+from lookhops.core.charts import Chart
 from lookhops.core.paired import CONFIDENCE
 from lookhops.core.tables import Table
 from lookhops.core.words import agreeing, counted, span
 from lookhops.models.labelled import Evaluation, TargetEvaluation
 from lookhops.report.folders import ModelFolder
-from lookhops.report.page import Block, Chart, Lines, Report, Section, Subheading, Tile
-from lookhops.report.sections.reproduce import reproduce_section
+from lookhops.report.page import Block, Lines, Report, Section, Subheading, Tile, reproduce_section
 from lookhops.tasks import TargetTask
 from lookhops.tasks.answers import Tested
 from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES, interval

@@ -135,6 +135,13 @@ class Report:
     sections: Sequence[Section]
 
 
+def reproduce_section(lead: str, lines: Lines, rows: Sequence[Sequence[str]] = ()) -> Section:
+    """Command lines, each with what it does, and what else decides the numbers."""
+    blocks: list[Block] = [Commands(lines)] if lines else []
+    blocks += [Table(("what", "value"), rows)] if rows else []
+    return Section("reproduce", "How to reproduce", lead, blocks)
+
+
 def write_report(report: Report, path: Path) -> Path:
     """Write the page; an interrupted write leaves what was there before."""
     write_text(path, render(report))

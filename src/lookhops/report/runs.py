@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,17 +13,18 @@ import pandas as pd
 from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.core.words import QUICK_MARK, counted, joined
+from lookhops.learners import learner_of
 from lookhops.neighbourhoods.charts import gains
 from lookhops.report.folders import COLUMNS
-from lookhops.report.page import Block, Lines, Report, Section, Subheading, Tile
+from lookhops.report.page import Block, Lines, Report, Section, Subheading, Tile, reproduce_section
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
 from lookhops.report.sections.comparison import comparison_section
 from lookhops.report.sections.data import data_section
-from lookhops.report.sections.reproduce import runs_reproduce_section
 from lookhops.report.sections.training import training_charts
 from lookhops.runs import store
 from lookhops.runs.compare import Comparison, comparison
 from lookhops.runs.paper import QUICK_EPOCHS, QUICK_GRAPHS, ROWS
+from lookhops.runs.record import Machine
 from lookhops.runs.results import CellResult, Results
 from lookhops.training import Protocol
 
@@ -52,7 +54,7 @@ def runs_report(results: Results, again: Lines = (), paper: bool = False) -> Rep
             "value, marked by a diamond, are kept and tested."
         )
         sections.append(Section("training", "Training", lead, training))
-    sections.append(runs_reproduce_section(groups, results.commands, again))
+    sections.append(_reproduce_section(groups, results.commands, again))
     datasets = list(dict.fromkeys(group.dataset for group in groups))
     what = joined(datasets) if len(datasets) <= MOST_NAMES else counted(len(datasets), "data set")
     names = list(dict.fromkeys(name for group in groups for name in group.scores))
@@ -128,6 +130,58 @@ def _training_blocks(groups: Sequence[Comparison]) -> Iterator[Block]:
         if history:
             kept = {run.seed: run.metrics["best_epoch"] for run in best.runs}
             yield from training_charts(history, kept, f"{best.model}. ")
+
+
+def _reproduce_section(
+    groups: Sequence[Comparison], commands: Sequence[str], more: Lines = ()
+) -> Section:
+    """Commands that run it again, with the versions and machines of the runs."""
+    lines = [("Run", command) for command in commands] or [
+        (f"Run {group.dataset} again", _rerun(group)) for group in groups
+    ]
+    records = [run for group in groups for cell in group.finished for run in cell.runs]
+    rows = [
+        ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.key.fingerprint}" for g in groups)],
+        ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.seeds)))],
+        *environment([(run.versions, run.machine) for run in records]),
+    ]
+    lead = "Finished runs are kept in the store: the same command runs only what is missing."
+    return reproduce_section(lead, [*lines, *more], rows)
+
+
+def _rerun(group: Comparison) -> str:
+    """The ``lookhops compare`` that trains the models of a group."""
+    if group.quick:
+        return "lookhops paper --quick -o paper"
+    models = ",".join(
+        learner_of(cell.architecture).spelled
+        + (f"/members={cell.protocol.members}" if cell.protocol.members > 1 else "")
+        for cell in group.finished
+    )
+    every = (group.best, *group.finished)
+    trained = [cell for cell in every if learner_of(cell.architecture).has_epochs]
+    protocol = (trained or [group.best])[0].protocol
+    finished = sorted({seed for cell in group.finished for seed in cell.seeds})
+    seeds = ",".join(map(str, finished))
+    seeds += "," if len(finished) == 1 else ""  # else it would be their number
+    dataset = group.dataset.removesuffix(f" ({group.best.key.fingerprint})")
+    return (
+        f"lookhops compare {shlex.quote(dataset)} --models {models} --seeds {seeds} --epochs "
+        f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "
+        f"--lr {protocol.learning_rate:g}"
+        + (f" --split {shlex.quote(protocol.split)}" if protocol.split != "file" else "")
+        + (" --splits FILE" if protocol.split == "file" else "")
+        + (f" --folds {protocol.folds}" if protocol.folds else "")
+        + (f" --precision {protocol.precision}" if protocol.precision != "float32" else "")
+    )
+
+
+def environment(runs: Sequence[tuple[Mapping[str, str], Machine]]) -> list[list[str]]:
+    """Rows with the versions and the machines of runs, each once."""
+    rows = [["versions", ", ".join(map(" ".join, versions.items()))] for versions, _ in runs]
+    for _, one in runs:
+        rows.append(["machine", f"{one.system}, {one.cores} cores, on {one.device}"])
+    return list(map(list, dict.fromkeys(map(tuple, rows))))
 
 
 # -------------------------------------------------------------------- names and groups
