@@ -34,16 +34,7 @@ from lookhops.tasks.metrics import (
     rates,
     two_class_rates,
 )
-from lookhops.tasks.task import (
-    Calibration,
-    Maybe,
-    MaybeCalibration,
-    MetricValues,
-    TargetTask,
-    Tensors,
-    as_array,
-    weights,
-)
+from lookhops.tasks.task import Calibration, Maybe, MetricValues, TargetTask, Tensors, as_array
 
 ACCURACY = Metric("accuracy", "accuracy")
 AUROC = Metric("auroc", "AUROC", over_classes=True)
@@ -167,7 +158,7 @@ class Classification(TargetTask):
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Accuracy, and the number of graphs."""
-        weight = weights(self.known(target), real, torch.float64)
+        weight = self.weights(target, real, torch.float64)
         total = weight.sum(-1)
         return ((output.argmax(-1) == target) * weight).sum(-1) / total.clamp(min=1), total
 
@@ -233,7 +224,7 @@ class Classification(TargetTask):
     # ---------------------------------------------------------------- metrics
 
     def evaluate(
-        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+        self, output: Tensor, target: Tensor, by: Calibration | None = None, deviation: Maybe = None
     ) -> MetricValues:
         """Rates, AUROC and loss; with a calibration also its error.
 

@@ -28,15 +28,7 @@ from lookhops.tasks.conformal import (
     scale_of,
 )
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
-from lookhops.tasks.task import (
-    Calibration,
-    Maybe,
-    MaybeCalibration,
-    MetricValues,
-    TargetTask,
-    as_array,
-    weights,
-)
+from lookhops.tasks.task import Calibration, Maybe, MetricValues, TargetTask, as_array
 
 MAE = Metric("mae", "MAE", higher_is_better=False, share=False)
 MEAN_MAE = Metric("mean_mae", "MAE, of the mean", False, share=False)
@@ -98,7 +90,7 @@ class OneNumber(TargetTask):
         self, output: Tensor, y: Tensor, real: Maybe, loss: Callable[[Tensor, Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
         """Mean of a loss over the graphs whose number is known, and how many there are."""
-        weight = weights(self.known(y), real, output.dtype)
+        weight = self.weights(y, real, output.dtype)
         pair = (torch.where(weight > 0, each, 0) for each in (output.squeeze(-1), y))
         total = weight.sum(-1)
         return (loss(*pair) * weight).sum(-1) / total.clamp(min=1), total
@@ -159,7 +151,7 @@ class OneNumber(TargetTask):
     # ---------------------------------------------------------------- metrics
 
     def evaluate(
-        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+        self, output: Tensor, target: Tensor, by: Calibration | None = None, deviation: Maybe = None
     ) -> MetricValues:
         """The errors; with a calibration also how often intervals hold the number, and how wide."""
         known = self.known(target)

@@ -17,16 +17,7 @@ from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
 from lookhops.tasks.metrics import Metric
-from lookhops.tasks.task import (
-    Calibration,
-    Head,
-    Maybe,
-    MaybeCalibration,
-    MetricValues,
-    TargetTask,
-    Task,
-    Tensors,
-)
+from lookhops.tasks.task import Calibration, Head, Maybe, MetricValues, TargetTask, Task, Tensors
 
 MEAN_SCORE = Metric("mean_score", "mean of AUROC, R² and D²", share=False)
 LOSS = Metric("loss", "loss", higher_is_better=False, share=False, shown=False)
@@ -185,7 +176,7 @@ class SeveralTargets(Task):
         return found
 
     def evaluate(
-        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+        self, output: Tensor, target: Tensor, by: Calibration | None = None, deviation: Maybe = None
     ) -> MetricValues:
         """The metrics of each head under its name, and the mean score of those that have one."""
         found: MetricValues = {}

@@ -23,7 +23,6 @@ from lookhops.tasks.metrics import Metric
 Maybe = Tensor | None
 #: What turns outputs into answers, fitted on a validation part; JSON can hold it.
 Calibration = Mapping[str, float]
-MaybeCalibration = Calibration | None
 #: Metrics by their names, none where one is not defined.
 MetricValues = dict[str, float | None]
 Tensors = Sequence[Tensor]
@@ -212,7 +211,7 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(
-        self, output: Tensor, target: Tensor, by: MaybeCalibration = None, deviation: Maybe = None
+        self, output: Tensor, target: Tensor, by: Calibration | None = None, deviation: Maybe = None
     ) -> MetricValues:
         """Each metric of the outputs.
 
@@ -275,6 +274,10 @@ class TargetTask(Task):
 
     def known(self, target: Tensor) -> Tensor:
         return ~target.isnan()
+
+    def weights(self, target: Tensor, real: Maybe, dtype: torch.dtype) -> Tensor:
+        """One for each graph whose target is known, zero for others and for padding."""
+        return (self.known(target) if real is None else self.known(target) & real).to(dtype)
 
     @abstractmethod
     def label(self, target: Any) -> str:
@@ -426,11 +429,6 @@ class Head(NamedTuple):
     def key(self, name: str) -> str:
         """What a metric of it is called among those of all targets."""
         return f"{self.name}: {name}" if self.name else name
-
-
-def weights(known: Tensor, real: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """One for each graph whose target is known, zero for others and for padding."""
-    return (known if real is None else known & real).to(dtype)
 
 
 def as_array(values: Tensor) -> Array:

@@ -9,17 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.core.charts import (
-    ZERO,
-    Figure,
-    axis,
-    colour,
-    figure,
-    interval,
-    marks,
-    rows_axis,
-    series,
-)
+from lookhops.core.charts import ZERO, axis, colour, figure, interval, marks, rows_axis, series
 from lookhops.core.tables import Table
 from lookhops.core.words import agreeing, between, counted, duration, p_said, signed
 from lookhops.report.folders import History, ModelFolder
@@ -97,7 +87,7 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
 
 def _curves(
     history: History, best: Mapping[int, int], columns: Mapping[str, str], y: str, scale: float = 1
-) -> Figure:
+) -> dict[str, Any]:
     """Curves over the epochs, one a seed; a diamond marks the epoch whose weights were kept.
 
     ``columns`` are those to draw, the main one last, and what to call them.
@@ -218,7 +208,7 @@ def _gain_chart(found: Tuning) -> Iterator[Chart]:
 def history_chart(found: Tuning) -> Chart:
     """What was tried, in its order, and the best so far."""
     main, rows = found.main, []
-    traces: list[Figure] = []
+    traces: list[dict[str, Any]] = []
     for number, search in enumerate(found.searches):
         traces += _history(search, found, number)
         first, chosen = search.tried[0], search.chosen
@@ -238,11 +228,11 @@ def history_chart(found: Tuning) -> Chart:
     )
 
 
-def _history(search: SearchRecord, found: Tuning, number: int) -> Iterator[Figure]:
+def _history(search: SearchRecord, found: Tuning, number: int) -> Iterator[dict[str, Any]]:
     """The marks and the line of one search, in the colour of its number."""
     group, higher_is_better = f"split {search.seed}", found.main.higher_is_better
 
-    def drawn(kind: str, name: str, values: Mapping[int, float], **look: Any) -> Figure:
+    def drawn(kind: str, name: str, values: Mapping[int, float], **look: Any) -> dict[str, Any]:
         hover = f"number %{{x}}: %{{y:.4g}}<extra>{group}, {name}</extra>"
         scaled = [found.main.scale * value for value in values.values()]
         shown = {"name": name, "legendgroup": name, "showlegend": number == 0}
