@@ -55,10 +55,7 @@ def confusion_chart(
     heat: Figure = {
         "type": "heatmap",
         "z": (100 * share).tolist(),
-        "zmin": 0,
-        "zmax": 100,
-        "xgap": 2,
-        "ygap": 2,
+        **{"zmin": 0, "zmax": 100, "xgap": 2, "ygap": 2},
         "colorscale": [[0, "var(--panel)"], [1, "var(--blue)"]],
         "text": texts.tolist(),
         "hovertemplate": "%{text} graphs, %{z:.1f} % of the class<extra></extra>",

@@ -14,25 +14,22 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.charts import Chart
-from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted, joined, percent
 from lookhops.ops.log_likelihood import log_likelihood
 from lookhops.tasks.answers import ClassAnswers, Ensemble, Tested
 from lookhops.tasks.charts import calibration_curve, confusion_chart, ranking_curves
 from lookhops.tasks.conformal import class_quantiles, class_scores, class_sets
 from lookhops.tasks.metrics import (
-    CHOSEN_FOR,
     RESAMPLES,
     Metric,
-    auroc,
-    average_precision,
     bootstrap_auroc,
     calibration_error,
+    check_threshold,
     choose_temperature,
     choose_threshold,
+    classification_metrics,
     confusion_matrix,
     rates,
-    two_class_rates,
 )
 from lookhops.tasks.task import Calibration, Maybe, MetricValues, TargetTask, Tensors, as_array
 
@@ -245,18 +242,10 @@ class Classification(TargetTask):
 
     def _rates(self, decided: Array, output: Tensor, y: Array) -> MetricValues:
         """Rates of the classes that are answered, shape (g), and AUROC and loss of the outputs."""
-        p, matrix = (
-            as_array(self.answers(output, {})),
-            confusion_matrix(y, decided, self.out_channels),
-        )
-        found: MetricValues = {
-            **{name: float(value) for name, value in rates(matrix).items()},
-            "auroc": auroc(p, y),
-            "loss": float(self.losses(output.double(), torch.from_numpy(y))[0]),
+        loss, _ = self.losses(output.double(), torch.from_numpy(y))
+        return classification_metrics(as_array(self.answers(output, {})), y, decided) | {
+            "loss": float(loss)
         }
-        if self.out_channels == 2:
-            found |= {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
-        return found
 
     def measure(self, answers: ClassAnswers, target: Tensor) -> MetricValues:
         """Rates, AUROC and calibration error, and how often the sets hold the class."""
@@ -428,23 +417,6 @@ class Classification(TargetTask):
         )
         errors = [tested.summary.get(name, {}).get("mean") for name in ("ece_before", "ece_after")]
         return [*drawn, calibration_curve(y, p, temperature, errors, n)]
-
-
-def check_threshold(threshold: str, classes: int) -> None:
-    """Refuse a threshold that is none, or that is for other than two classes."""
-    if classes != 2:
-        raise LookHopsError(
-            f"A threshold is for two classes, and these are {classes}; leave it out."
-        )
-    try:
-        probability = float(threshold)
-    except ValueError:
-        probability = math.nan
-    if threshold not in CHOSEN_FOR and not 0 < probability < 1:
-        raise LookHopsError(
-            f"A threshold is a probability between 0 and 1, or {' or '.join(CHOSEN_FOR)}, not "
-            f"{threshold!r}."
-        )
 
 
 def one_hot(number: Array, classes: int) -> Array:

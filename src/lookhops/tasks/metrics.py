@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import floor, inf, log10
+from math import floor, inf, log10, nan
 
 import numpy as np
 
 from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.core.paired import CONFIDENCE, ROUNDING
 from lookhops.core.words import MINUS, NONE
 
@@ -115,6 +116,23 @@ def two_class_rates(confusion: Array) -> dict[str, float]:
     }
 
 
+def check_threshold(threshold: str, classes: int) -> None:
+    """Refuse a threshold that is none, or that is for other than two classes."""
+    if classes != 2:
+        raise LookHopsError(
+            f"A threshold is for two classes, and these are {classes}; leave it out."
+        )
+    try:
+        probability = float(threshold)
+    except ValueError:
+        probability = nan
+    if threshold not in CHOSEN_FOR and not 0 < probability < 1:
+        raise LookHopsError(
+            f"A threshold is a probability between 0 and 1, or {' or '.join(CHOSEN_FOR)}, not "
+            f"{threshold!r}."
+        )
+
+
 def choose_threshold(p: Array, y: Array, threshold: str) -> float:
     """The probability from which the second class is answered.
 
@@ -141,6 +159,15 @@ def choose_threshold(p: Array, y: Array, threshold: str) -> float:
 
 
 # -------------------------------------------------------------------- ranking
+
+
+def classification_metrics(p: Array, y: Array, decided: Array) -> dict[str, float | None]:
+    """All rates of the classes that are ``decided``, and how well ``p`` rank."""
+    matrix = confusion_matrix(y, decided, p.shape[1])
+    found = {name: float(value) for name, value in rates(matrix).items()} | {"auroc": auroc(p, y)}
+    if p.shape[1] != 2:
+        return found
+    return found | {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
 
 
 def average_precision(score: Array, y: Array) -> float | None:

@@ -170,9 +170,9 @@ class SeveralTargets(Task):
         """What each head's validation part says, under its name."""
         found: dict[str, float] = {}
         for head in self.heads:
-            apart = None if unseen is None else head.of(unseen)
             y, expected = head.target(target), head.deviation(deviation)
-            found |= head.named(head.task.calibrate(head.of(output), y, apart, expected))
+            values = head.task.calibrate(head.of(output), y, head.of(unseen), expected)
+            found |= head.named(values)
         return found
 
     def evaluate(

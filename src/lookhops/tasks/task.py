@@ -27,7 +27,7 @@ Calibration = Mapping[str, float]
 MetricValues = dict[str, float | None]
 Tensors = Sequence[Tensor]
 Value = TypeVar("Value")
-T = TypeVar("T", Tensor, Array)
+T = TypeVar("T", Tensor, Array, Maybe)
 
 
 class Task(ABC):
@@ -190,9 +190,7 @@ class Task(ABC):
         if variance is None and len(outputs) == 1:
             return None
         found = [
-            head.task.expected_error(
-                [*map(head.of, outputs)], None if variance is None else head.of(variance)
-            )
+            head.task.expected_error([*map(head.of, outputs)], head.of(variance))
             for head in self.heads
         ]
         known = next((one for one in found if one is not None), None)
@@ -405,8 +403,8 @@ class Head(NamedTuple):
         return self.name or self.task.name
 
     def of(self, outputs: T) -> T:
-        """Its own channels of outputs or answers."""
-        return outputs[..., self.channels]
+        """Its own channels of outputs or answers, if there are any."""
+        return None if outputs is None else outputs[..., self.channels]
 
     def target(self, target: Tensor) -> Tensor:
         """Its own target of those that :meth:`Task.targets` gave."""
