@@ -40,9 +40,6 @@ def _diagonal(name: str, low: float = 0, high: float = 100) -> Figure:
     return series("lines", [low, high], [low, high], name=name, line=charts.DIAGONAL)
 
 
-# -------------------------------------------------------------------- classes
-
-
 def confusion_chart(
     counts: Array, names: Sequence[str], caption: str, in_sets: Sequence[int] | None = None
 ) -> Chart:
@@ -190,9 +187,6 @@ def calibration_curve(
         Table(("curve", "sure", "right", "graphs"), rows),
         height=340,
     )
-
-
-# -------------------------------------------------------------------- numbers
 
 
 def number_charts(

@@ -158,9 +158,6 @@ def choose_threshold(p: Array, y: Array, threshold: str) -> float:
     return float(best[np.abs(best - 0.5).argmin()])
 
 
-# -------------------------------------------------------------------- ranking
-
-
 def classification_metrics(p: Array, y: Array, decided: Array) -> dict[str, float | None]:
     """All rates of the classes that are ``decided``, and how well ``p`` rank."""
     matrix = confusion_matrix(y, decided, p.shape[1])
@@ -256,9 +253,6 @@ def exact_interval(share: float, count: int) -> list[float]:
     return [float(found.low), float(found.high)]
 
 
-# -------------------------------------------------------------------- numbers
-
-
 def number_errors(answer: Array, y: Array) -> dict[str, float | None]:
     r"""MAE, RMSE, :math:`R^2` and Spearman's rank correlation; none where they are not defined.
 
@@ -277,9 +271,6 @@ def number_errors(answer: Array, y: Array) -> dict[str, float | None]:
         "r2": 1 - float((error**2).sum()) / spread if spread > 0 else None,
         "spearman": float(spearmanr(answer, y).statistic) if ranked else None,
     }
-
-
-# -------------------------------------------------------------------- calibration
 
 
 def calibration_error(p: Array, y: Array, bins: int = BINS) -> float:

@@ -69,8 +69,6 @@ class OneNumber(TargetTask):
     def errors(self, answer: Array, y: Array) -> MetricValues:
         """Each metric of numbers against those measured, shape (n); none where not defined."""
 
-    # ---------------------------------------------------------------- training
-
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
         known = target[train][self.known(target[train])]
         if len(known.unique()) < 2:
@@ -95,8 +93,6 @@ class OneNumber(TargetTask):
         total = weight.sum(-1)
         return (loss(*pair) * weight).sum(-1) / total.clamp(min=1), total
 
-    # ---------------------------------------------------------------- answers
-
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         """The numbers, shape (g, 1)."""
         return output.double()
@@ -119,7 +115,7 @@ class OneNumber(TargetTask):
 
     def distances(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
         """How far numbers are from those measured, and how far they were expected to be."""
-        found, y = (self.transformed(one.double()) for one in (answers[:, 0], target))
+        found, y = self.transformed(answers[:, 0]), self.transformed(target)
         expected = None if deviation is None else as_array(deviation)[:, 0]
         return number_scores(as_array(found), as_array(y), expected)
 
@@ -148,14 +144,12 @@ class OneNumber(TargetTask):
         """The mean width of intervals that reach up to a distance, or one a graph."""
         return float(np.mean(2 * half))
 
-    # ---------------------------------------------------------------- metrics
-
     def evaluate(
         self, output: Tensor, target: Tensor, by: Calibration | None = None, deviation: Maybe = None
     ) -> MetricValues:
         """The errors; with a calibration also how often intervals hold the number, and how wide."""
         known = self.known(target)
-        answers, y = self.answers(output, {})[known], target[known].double()
+        answers, y = self.answers(output, {})[known], target[known]
         measured = self.errors(as_array(answers)[:, 0], as_array(y))
         if by is None:
             return measured
@@ -189,8 +183,6 @@ class OneNumber(TargetTask):
         """The mean of the training parts' means."""
         return torch.stack([one.double() for one in fitted]).mean(0)[:1]
 
-    # ---------------------------------------------------------------- new graphs
-
     def answer(self, given: Ensemble) -> NumberAnswers:
         """The mean, and how far the networks are from it."""
         spread, values = given.alone.std(0)[:, 0], given.mean[:, 0]
@@ -205,8 +197,6 @@ class OneNumber(TargetTask):
         """``mean error 0.5 in 24 graphs with a measured logS``."""
         graphs = counted(count, "graph")
         return f"mean error {total / count:.3g} in {graphs}{when} {self.asked}"
-
-    # ---------------------------------------------------------------- tables
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -223,8 +213,6 @@ class OneNumber(TargetTask):
     def asked(self) -> str:
         """``with a measured logS``."""
         return f"with a measured {self.name}"
-
-    # ---------------------------------------------------------------- reports
 
     def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
         """``a number, logS``."""

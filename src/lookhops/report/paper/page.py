@@ -31,7 +31,7 @@ from lookhops.runs.paper import (
     paper_numbers,
     rows_of,
 )
-from lookhops.runs.results import CellResult, Results
+from lookhops.runs.results import Results
 from lookhops.training import Protocol
 
 if TYPE_CHECKING:
@@ -166,8 +166,12 @@ def _environment(results: Results) -> list[str]:
     lines = []
     for (device, torch, version), count in runs.most_common():
         line = f"{counted(count, 'run')} on {device}, with PyTorch {torch} and LookHops {version}"
-        where = [c for c in results.cells if device in (str(run.machine) for run in c.runs)]
-        lines.append(line if device == results.device else f"{line}: {_named(where)}")
+        where = dict[str, list[str]]()
+        for cell in results.cells:
+            if device in (str(run.machine) for run in cell.runs):
+                where.setdefault(cell.model, []).append(cell.dataset)
+        named = "; ".join(f"{model} on {', '.join(names)}" for model, names in where.items())
+        lines.append(line if device == results.device else f"{line}: {named}")
     seconds = sum(sum(cell.metrics["seconds"]) for cell in results.cells)
     precision = Counter(cell.protocol.precision for cell in results.cells)
     said = ", ".join(f"{name} in {counted(n, 'cell')}" for name, n in precision.most_common())
@@ -176,13 +180,6 @@ def _environment(results: Results) -> list[str]:
         f"have shared a machine at a time; precision {said}"
     )
     return [*lines, total]
-
-
-def _named(cells: Sequence[CellResult]) -> str:
-    """Cells in words, model by model."""
-    models = dict.fromkeys(cell.model for cell in cells)
-    by_model = {m: [cell.dataset for cell in cells if cell.model == m] for m in models}
-    return "; ".join(f"{model} on {', '.join(names)}" for model, names in by_model.items())
 
 
 #: Said above figures of few graphs.

@@ -123,9 +123,6 @@ def _curves(
     return figure([*traces, diamonds], epochs, axis(y))
 
 
-# -------------------------------------------------------------------- tuning
-
-
 def tuning_section(found: Tuning) -> Section:
     """The gain over the recommended model, the history of the searches, the importance."""
     searches = counted(len(found.searches), "outer split")
