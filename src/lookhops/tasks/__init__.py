@@ -15,7 +15,8 @@ from lookhops.tasks.counts import Counts
 from lookhops.tasks.metrics import Metric
 from lookhops.tasks.numbers import Regression
 from lookhops.tasks.several import SeveralTargets
-from lookhops.tasks.task import Calibration, TargetTask, Task
+from lookhops.tasks.target_task import TargetTask
+from lookhops.tasks.task import Calibration, Task
 
 __all__ = [
     "KINDS",

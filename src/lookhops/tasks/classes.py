@@ -31,7 +31,8 @@ from lookhops.tasks.metrics import (
     confusion_matrix,
     rates,
 )
-from lookhops.tasks.task import Calibration, Maybe, MetricValues, TargetTask, Tensors, as_array
+from lookhops.tasks.target_task import TargetTask
+from lookhops.tasks.task import Calibration, Maybe, MetricValues, Tensors, as_array
 
 ACCURACY = Metric("accuracy", "accuracy")
 AUROC = Metric("auroc", "AUROC", over_classes=True)

@@ -28,7 +28,8 @@ from lookhops.tasks.conformal import (
     scale_of,
 )
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
-from lookhops.tasks.task import Calibration, Maybe, MetricValues, TargetTask, as_array
+from lookhops.tasks.target_task import TargetTask
+from lookhops.tasks.task import Calibration, Maybe, MetricValues, as_array
 
 MAE = Metric("mae", "MAE", higher_is_better=False, share=False)
 MEAN_MAE = Metric("mean_mae", "MAE, of the mean", False, share=False)

@@ -17,7 +17,8 @@ from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
 from lookhops.tasks.metrics import Metric
-from lookhops.tasks.task import Calibration, Head, Maybe, MetricValues, TargetTask, Task, Tensors
+from lookhops.tasks.target_task import TargetTask
+from lookhops.tasks.task import Calibration, Head, Maybe, MetricValues, Task, Tensors
 
 MEAN_SCORE = Metric("mean_score", "mean of AUROC, R² and D²", share=False)
 LOSS = Metric("loss", "loss", higher_is_better=False, share=False, shown=False)
