@@ -255,8 +255,7 @@ class TestAnswers:
 
     def of_seed(self, seed: int) -> TestAnswers:
         """The answers of one seed."""
-        rows = np.flatnonzero(self.seed == seed)
-        found: TestAnswers = rowwise([self], lambda parts: np.asarray(parts[0])[rows])
+        found: TestAnswers = rowwise([self], lambda each: np.asarray(each[0])[self.seed == seed])
         return found
 
 

@@ -72,13 +72,14 @@ class Counts(OneNumber):
         return target / fitted
 
     def loss_of(self, output: Tensor, y: Tensor) -> Tensor:
-        return half_deviance(output, y)
+        r"""Half the Poisson deviance :math:`e^o - y o + y \ln y - y`: zero where the rate is y."""
+        return output.exp() - y * output + torch.xlogy(y, y) - y
 
     def scores(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Mean Poisson deviance, and the number of graphs."""
-        mean, graphs = self._mean(self.in_units(output, fitted), target, real, half_deviance)
+        mean, graphs = self._mean(self.in_units(output, fitted), target, real, self.loss_of)
         return 2 * mean, graphs
 
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
@@ -113,7 +114,7 @@ class Counts(OneNumber):
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of the deviance and of MAE."""
         known = self.known(target)
-        answer, y = as_array(self.answers(output[known, 0], {})), as_array(target[known].double())
+        answer, y = as_array(self.answers(output[known, 0], {})), as_array(target[known])
         return bootstrap_means({"mae": np.abs(answer - y), "deviance": deviances(answer, y)})
 
     def transformed(self, answers: Tensor) -> Tensor:
@@ -144,11 +145,6 @@ class Counts(OneNumber):
     def asked(self) -> str:
         """``with a count of rings``."""
         return f"with a count of {self.name}"
-
-
-def half_deviance(log_rate: Tensor, y: Tensor) -> Tensor:
-    r"""Half the Poisson deviance :math:`e^o - y o + y \ln y - y`: zero where the rate is y."""
-    return log_rate.exp() - y * log_rate + torch.xlogy(y, y) - y
 
 
 def deviances(answer: Array, y: Array) -> Array:

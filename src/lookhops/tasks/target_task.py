@@ -67,8 +67,6 @@ class TargetTask(Task):
     def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
         """What is answered, for a model card: ``code`` writes names, at most so many are listed."""
 
-    # ---------------------------------------------------------------- new graphs
-
     def decided(self, answers: Array, calibration: Calibration) -> Array | None:
         """The channel that is answered, shape (g); none where all channels are the answer."""
         return None
@@ -132,8 +130,6 @@ class TargetTask(Task):
 
         ``weight`` is what each adds to the outputs, shape (f, channels), ``fitted`` of each seed.
         """
-
-    # ---------------------------------------------------------------- reports
 
     @abstractmethod
     def results(self, tested: Tested) -> str:

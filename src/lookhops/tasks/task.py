@@ -76,8 +76,6 @@ class Task(ABC):
         """The task as JSON can hold it; :func:`~lookhops.tasks.task_from_dict` reads it."""
         return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
 
-    # ---------------------------------------------------------------- training
-
     @abstractmethod
     def targets(self, graphs: Graphs) -> Tensor:
         """What the loss compares with, float64, NaN where blank, shape (g, ...)."""
@@ -122,8 +120,6 @@ class Task(ABC):
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Mean of the watched metric over the graphs, and the weight of that mean, shapes (...)."""
-
-    # ---------------------------------------------------------------- answers
 
     def in_units(self, output: Tensor, fitted: Tensor | None) -> Tensor:
         """The network's output in the units of the targets; of classes it is as it was."""

@@ -96,15 +96,12 @@ def _cost(results: Results, row: Row, records: list[dict[str, Any]]) -> list[lis
     record: dict[str, Any] = {"row": row.slug, "dataset": f"{COST_DATASET}, cost"}
     parameters, seconds = [NONE], [NONE]
     if mine is not None:
-        epochs = mine.metrics["seconds_per_epoch"]
         parameters = [f"**{mine.parameters / 1000:.1f}k**"]
         record["parameters"] = mine.parameters
-        if None not in epochs:
-            time = 50 * sum(epochs) / len(epochs)
-            seconds = [f"**{time:.3g} s**"]
-            if mine.device != results.device:
-                seconds.append(f"on {mine.device}")
-            record["seconds_50_epochs"] = time
+        if None not in (epochs := mine.metrics["seconds_per_epoch"]):
+            record["seconds_50_epochs"] = time = 50 * sum(epochs) / len(epochs)
+            elsewhere = [f"on {mine.device}"] if mine.device != results.device else []
+            seconds = [f"**{time:.3g} s**", *elsewhere]
     if theirs is not None:
         parameters.append(f"{theirs[0]}k")
         seconds.append(f"{theirs[1]} s")
