@@ -244,8 +244,8 @@ class Classification(TargetTask):
     def _rates(self, decided: Array, output: Tensor, y: Array) -> MetricValues:
         """Rates of the classes that are answered, shape (g), and AUROC and loss of the outputs."""
         loss, _ = self.losses(output.double(), torch.from_numpy(y))
-        found = classification_metrics(as_array(self.answers(output, {})), y, decided)
-        return {**found, "loss": float(loss)}
+        p = as_array(self.answers(output, {}))
+        return classification_metrics(p, y, decided, float(loss))
 
     def measure(self, answers: ClassAnswers, target: Tensor) -> MetricValues:
         """Rates, AUROC and calibration error, and how often the sets hold the class."""

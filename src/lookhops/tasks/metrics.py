@@ -158,10 +158,13 @@ def choose_threshold(p: Array, y: Array, threshold: str) -> float:
     return float(best[np.abs(best - 0.5).argmin()])
 
 
-def classification_metrics(p: Array, y: Array, decided: Array) -> dict[str, float | None]:
-    """All rates of the classes that are ``decided``, and how well ``p`` rank."""
+def classification_metrics(
+    p: Array, y: Array, decided: Array, loss: float
+) -> dict[str, float | None]:
+    """All rates of the classes that are ``decided``, how well ``p`` rank, and the loss."""
     matrix = confusion_matrix(y, decided, p.shape[1])
-    found = {name: float(value) for name, value in rates(matrix).items()} | {"auroc": auroc(p, y)}
+    found: dict[str, float | None] = {name: float(one) for name, one in rates(matrix).items()}
+    found |= {"auroc": auroc(p, y), "loss": loss}
     if p.shape[1] != 2:
         return found
     return found | {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
