@@ -184,7 +184,7 @@ def test_what_it_cannot_do_is_refused_by_name(molecules, tmp_path):
         SMALL.check(numbers, task_of(numbers, loss="mae"))
     with pytest.raises(LookHopsError, match="--final"):
         train_into(tmp_path / "m", molecules, SMALL, PROTOCOL, device="cpu", final=True)
-    with pytest.raises(LookHopsError, match=r"blend.*--model network"):
+    with pytest.raises(LookHopsError, match=r"blend.*--model"):
         _ = SMALL.network_architecture
     with pytest.raises(LookHopsError):
         Blend(Architecture(conv="licheb", pool="strange"), SMALL.process).check(

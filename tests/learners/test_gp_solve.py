@@ -109,7 +109,7 @@ def test_leaving_one_out_is_refitting_without_it(kernels, targets):
 
 
 def test_a_covariance_that_is_not_one_is_refused(targets):
-    with pytest.raises(LookHopsError, match="singular"):
+    with pytest.raises(LookHopsError):
         solve(-torch.eye(60, dtype=torch.float64), targets)
 
 

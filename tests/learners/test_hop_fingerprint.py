@@ -120,6 +120,6 @@ def test_what_does_not_fit_is_refused(tasks):
     model = HopFingerprint(h=1).fit(tasks)
     with pytest.raises(LookHopsError, match="'molecules-2'"):
         model.transform(load("solubility")[:3])
-    for wrong, words in (({"h": -1}, "number of hops"), ({"bins": -1}, "bins is a whole number")):
-        with pytest.raises(LookHopsError, match=words):
+    for wrong, name in (({"h": -1}, "hops"), ({"bins": -1}, "bins")):
+        with pytest.raises(LookHopsError, match=name):
             HopFingerprint(**wrong).fit(tasks)

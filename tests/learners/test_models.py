@@ -282,7 +282,7 @@ def test_more_graphs_than_a_kernel_can_hold(molecules, monkeypatch):
     monkeypatch.setattr(wl, "MOST_GRAPHS", 100)
     task = task_of(molecules)
     for name in ("wl", "wl-oa"):
-        with pytest.raises(LookHopsError, match=r"100 graphs.*120.*fingerprint"):
+        with pytest.raises(LookHopsError, match=r"100.*120.*fingerprint"):
             MODELS[name].check(molecules, task)
         MODELS[name].check(molecules[:100], task)
 
@@ -290,7 +290,7 @@ def test_more_graphs_than_a_kernel_can_hold(molecules, monkeypatch):
 def test_what_cannot_be_learnt_is_refused(tasks):
     parts = split(tasks, 1)
     for name in MODELS:
-        with pytest.raises(LookHopsError, match="to learn"):
+        with pytest.raises(LookHopsError, match="--target"):
             fit(name, replace(tasks, y=None), parts)
     with pytest.raises(LookHopsError, match="SMILES"):
         fit("morgan-forest", tasks, parts)

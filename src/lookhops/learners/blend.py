@@ -63,11 +63,11 @@ class FittedBlend(Fitted):
     def from_tensors(
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
-        weight = {name: own for name, own in tensors.items() if name == WEIGHT}
+        weight = {name: value for name, value in tensors.items() if name == WEIGHT}
         check_tensors(weight, {WEIGHT: numbers(len(task.heads), low=0, high=1)})
         of_process = part_of(tensors, PROCESS)
         others = (f"{PROCESS}.", WEIGHT)
-        of_network = {name: own for name, own in tensors.items() if not name.startswith(others)}
+        of_network = {name: value for name, value in tensors.items() if not name.startswith(others)}
         process = FittedProcess.from_tensors(learner.process, task, encoding, of_process)
         read_by_network = learner.encoding_of_network(encoding)
         part = FittedNetwork.from_tensors(learner.network, task, read_by_network, of_network)
@@ -211,10 +211,10 @@ def weights_by_validation(task: Task, target: Tensor, network: Tensor, process: 
     found = []
     for head in task.heads:
         y = head.target(target)
-        known = head.task.known(y)
-        pair = _answers(head, network)[known], _answers(head, process)[known]
+        has_target = head.task.known(y)
+        pair = _answers(head, network)[has_target], _answers(head, process)[has_target]
         best = _by_log_loss if head.task.class_names else _by_least_squares
-        found.append(best(*pair, y[known]) if len(y[known]) else torch.zeros(()).double())
+        found.append(best(*pair, y[has_target]) if len(y[has_target]) else torch.zeros(()).double())
     return torch.stack(found)
 
 

@@ -275,20 +275,20 @@ class GaussianProcess(Learner):
         ``every`` has the kernels of all training graphs, ``kernels`` those of the graphs that
         answers are made of: the same, or inducing ones.
         """
-        known, width = head.task.known(y), head.task.out_channels
-        wanted = y[known][:, None]
+        has_target, width = head.task.known(y), head.task.out_channels
+        wanted = y[has_target][:, None]
         if head.task.class_names:
-            wanted = one_hot(y[known].long(), width).double()
+            wanted = one_hot(y[has_target].long(), width).double()
         mean = wanted.mean(0)
         spread = float((wanted - mean).square().mean().sqrt()) or 1.0
         wanted = (wanted - mean) / spread
-        first = order[known[order]][: self.evidence_graphs].sort().values
+        first = order[has_target[order]][: self.evidence_graphs].sort().values
         evidence = every.select(first)
         gram = evidence.full(evidence.references)
-        weights, noise = weights_by_evidence(gram, wanted[known.cumsum(0)[first] - 1])
-        measured = every if bool(known.all()) else every.select(known.nonzero().flatten())
+        weights, noise = weights_by_evidence(gram, wanted[has_target.cumsum(0)[first] - 1])
+        measured = every if bool(has_target.all()) else every.select(has_target.nonzero().flatten())
         if kernels is every:  # of which those without the target are left out
-            answering = known
+            answering = has_target
             solution = solve(measured.covariance(weights, noise), wanted)
         else:
             answering = torch.ones(len(kernels.references), dtype=torch.bool)
@@ -301,12 +301,12 @@ class GaussianProcess(Learner):
         process = TargetProcess(weights, scale[0], mean, scale[1], coefficients, answering)
         if head.task.class_names:
             left_out = process.scores(solution.left_out)
-            slope, offsets = fit_link(left_out, y[known].long(), head.task.class_weights)
+            slope, offsets = fit_link(left_out, y[has_target].long(), head.task.class_weights)
             process = ClassProcess(**vars(process), slope=slope, offsets=offsets)
         outputs = torch.full((len(y), width), torch.nan, dtype=torch.float64)
         variance = outputs.clone()
-        outputs[known] = process.outputs(solution.left_out)
-        variance[known] = solution.left_out_variance[:, None] * process.spread**2
+        outputs[has_target] = process.outputs(solution.left_out)
+        variance[has_target] = solution.left_out_variance[:, None] * process.spread**2
         return process, outputs, variance
 
 

@@ -150,9 +150,9 @@ def solve_inducing(
     for part, rows in blocks():
         whitened = torch.linalg.solve_triangular(lower, rows.T, upper=False)
         answer = whitened.T @ solved
-        own = torch.linalg.solve_triangular(factor, whitened, upper=False).square().sum(0)
-        left_out[part] = targets[part] - (targets[part] - answer) / (1 - own)[:, None]
-        variance[part] = noise / (1 - own)
+        leverage = torch.linalg.solve_triangular(factor, whitened, upper=False).square().sum(0)
+        left_out[part] = targets[part] - (targets[part] - answer) / (1 - leverage)[:, None]
+        variance[part] = noise / (1 - leverage)
     coefficients = torch.linalg.solve_triangular(lower.T, solved, upper=True)
     return Solution(coefficients, left_out, variance)
 

@@ -69,12 +69,12 @@ def process_terms(process: FittedProcess, graphs: Graphs, target: int) -> Terms:
     of_nodes = _of_nodes(process, graphs, rows, one)
     each, baseline = {}, usual.sum(0)
     first = len(process.kernels) - 3 * len(process.columns.groups)
-    for place, name in enumerate(process.columns.groups):
+    for number, name in enumerate(process.columns.groups):
         each[name], at_mean = column_terms(
             rows.columns[name],
             process.kernels.references.columns[name],
             one.coefficients,
-            one.weights[first + 3 * place :][:3],
+            one.weights[first + 3 * number :][:3],
             process.kernels.medians[name],
         )
         baseline = baseline + at_mean
@@ -146,8 +146,8 @@ def assignment_terms(
             apart.append(sizes - shared)
         first = torch.stack(apart[: kernels.first + 1]).sum(0)
         for number, (codes, ptr) in enumerate(block.parts):
-            place = number + (number > hops > 0)  # that of the first hops stands between
-            rate = weights[place] / apart[number].clamp(min=1)
+            kernel = number + (number > hops > 0)  # that of the first hops stands between
+            rate = weights[kernel] / apart[number].clamp(min=1)
             if hops and number <= kernels.first:
                 rate += weights[hops + 1] / first.clamp(min=1)
             match, each = kernels.matches(codes, number), []

@@ -179,8 +179,8 @@ class Kernels:
     def matches(self, codes: Tensor, number: int) -> csr_array:
         """What of some codes of a part is matched in which reference, ones, shape (codes, m)."""
         vocabulary = self._parts[number].vocabulary
-        place, is_there = vocabulary.places(codes)
-        return self._holders[number][torch.where(is_there, place, len(vocabulary)).numpy()]
+        position, is_there = vocabulary.places(codes)
+        return self._holders[number][torch.where(is_there, position, len(vocabulary)).numpy()]
 
     @cached_property
     def _holders(self) -> list[csr_array]:

@@ -75,9 +75,9 @@ class FittedNetwork(Fitted):
         with torch.device("meta"):
             expected = make().state_dict()
         weights = {name: w for name, w in tensors.items() if not name.startswith(cls.shared)}
-        dtypes = [own.dtype for own in weights.values() if own.is_floating_point()]
+        dtypes = [w.dtype for w in weights.values() if w.is_floating_point()]
         dtype = dtypes[0] if dtypes else torch.float32
-        check_tensors(weights, {name: _weight(own, dtype) for name, own in expected.items()})
+        check_tensors(weights, {name: _weight(w, dtype) for name, w in expected.items()})
         network = make()
         network.to(dtype).load_state_dict(weights)
         target = fitted_target(task, tensors)

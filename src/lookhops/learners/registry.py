@@ -204,9 +204,9 @@ def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendatio
     One rule, by the kind and the number of the graphs: docs/model.md has the measurements that it
     follows from.
     """
-    whole = graphs.whole
-    described = any(map(is_descriptor, whole.number_names))
-    more = bool(whole.label_names) or not all(map(is_descriptor, whole.number_names))
+    features = graphs.whole
+    described = any(map(is_descriptor, features.number_names))
+    more = bool(features.label_names) or not all(map(is_descriptor, features.number_names))
     process = GaussianProcess(pairs=PAIRS if described else 0)
     numbers = not any(head.task.class_names for head in task.heads)
     network = PLAIN if described and numbers else RECOMMENDED
