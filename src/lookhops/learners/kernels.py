@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 BLOCK = 2_000_000
 #: Hops of the kernel that sums over the first hops.
 FIRST_HOPS = 3
-#: Standardised columns are cut here.
-CUT = 4.0
-#: Values of columns are cut here before they are standardised.
-LARGEST = 1e4
+#: Values of columns are cut here before they are standardised, and after.
+LARGEST, CUT = 1e4, 4.0
 #: Pairs of this many graphs give the median distance.
 MEDIAN_OF = 1000
 

@@ -42,6 +42,13 @@ from lookhops.training.trainer import train_on_all
 LARGEST_WEIGHT = 1e18
 
 
+def _weight(weight: Tensor, dtype: torch.dtype) -> Expected:
+    """What a weight like this must be in a network of a type."""
+    dtype = dtype if weight.is_floating_point() else weight.dtype
+    name = str(dtype).removeprefix("torch.")
+    return Expected(tuple(weight.shape), name, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+
+
 @dataclass(frozen=True, eq=False)
 class FittedNetwork(Fitted):
     """One trained network."""
@@ -88,20 +95,9 @@ class FittedNetwork(Fitted):
         return self
 
 
-def _weight(weight: Tensor, dtype: torch.dtype) -> Expected:
-    """What a weight like this must be in a network of a type."""
-    dtype = dtype if weight.is_floating_point() else weight.dtype
-    name = str(dtype).removeprefix("torch.")
-    return Expected(tuple(weight.shape), name, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-
-
 @dataclass(frozen=True)
 class NetworkLearner(Learner):
-    """A learner with a network, which is trained in epochs.
-
-    Args:
-        architecture: What the network is made of: its options.
-    """
+    """A learner with a network of an architecture, which is trained in epochs."""
 
     has_epochs: ClassVar[bool] = True
     explains: ClassVar[bool] = True
@@ -155,20 +151,12 @@ class NetworkLearner(Learner):
 
 @dataclass(frozen=True)
 class Network(NetworkLearner):
-    """A :class:`~lookhops.nn.GraphNetwork`, trained by the engines.
-
-    Args:
-        architecture: What it is made of: its options.
-    """
+    """A :class:`~lookhops.nn.GraphNetwork`, trained by the engines."""
 
     name: ClassVar[str] = "network"
     fitted: ClassVar[type[Fitted]] = FittedNetwork
     trains_on_all: ClassVar[bool] = True
     configurations: ClassVar[Mapping[str, type]] = {"architecture": Architecture}
-
-    @property
-    def title(self) -> str:
-        return network_name(asdict(self.architecture))
 
     @property
     def reads_edges(self) -> bool:
@@ -178,6 +166,10 @@ class Network(NetworkLearner):
     def reads_whole(self) -> bool:
         """Whether features of whole graphs are looked at: totals are read with them."""
         return self.architecture.totals
+
+    @property
+    def title(self) -> str:
+        return network_name(asdict(self.architecture))
 
     @property
     def spelled(self) -> str:
