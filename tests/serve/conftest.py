@@ -15,7 +15,7 @@ from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
-from lookhops.serve.app import address_of, bind, create_app
+from lookhops.serve.app import address_of, bind, configured, create_app
 from lookhops.sources.loading import load
 from lookhops.training import Protocol
 
@@ -149,7 +149,7 @@ def address(molecule_model: Path, task_model: Path, number_model: Path):
     """Where a service of three models listens."""
     bound = bind("127.0.0.1", 0)
     app = create_app([molecule_model, task_model, number_model], device="cpu")
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None))
+    server = uvicorn.Server(configured(app))
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     while not server.started:

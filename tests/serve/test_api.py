@@ -207,11 +207,13 @@ def test_who_may_ask(make_service, service):
     assert service.get("/v1/models", host="localhost:8000").status == 200
     assert service.get("/v1/models", host="[::1]:8000").status == 200
     assert service.get("/v1/models", host="[").status == 421
-    assert (
-        service.post("/v1/predict", {"smiles": ["C"]}, origin="http://evil.example").status == 403
-    )
+    for origin in ("http://evil.example", "file://127.0.0.1", "127.0.0.1"):
+        assert service.post("/v1/predict", {"smiles": ["C"]}, origin=origin).status == 403
+    for origin in ("http://127.0.0.1", "https://127.0.0.1"):
+        assert service.post("/v1/predict", {"smiles": ["C"]}, origin=origin).status == 200
     guarded = make_service(token="a long secret", hosts=())
-    for given in ({}, {"authorization": "Bearer a long secre"}, {"authorization": "Bearer \xe9"}):
+    for sent in ("", "Bearer a long secre", "Bearer \xe9", "a long secret", "Basic a long secret"):
+        given = {"authorization": sent} if sent else {}
         refused = guarded.get("/v1/models", host="anything", **given)
         assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert guarded.get("/metrics", **given).status == 401

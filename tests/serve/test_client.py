@@ -2,6 +2,7 @@
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPConnection
 
 import pytest
@@ -48,6 +49,23 @@ def test_who_sends_too_much_reads_why(address):
     assert answer.status == 413
     assert b"more than 10 MB" in answer.read()
     connection.close()
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "POST /v1/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-",
+        "POST /v1/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        "Content-Length: 9\r\n\r\n{",
+    ],
+)
+def test_a_client_that_falls_silent_is_dropped(address, monkeypatch, begun):
+    monkeypatch.setattr("lookhops.serve.app.SILENCE", 0.1)
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(begun.encode())
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
 
 
 def test_a_file_with_progress(address, tmp_path):

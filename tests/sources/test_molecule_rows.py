@@ -113,6 +113,8 @@ def test_rows_that_say_nothing_are_passed_over_with_a_word(tmp_path):
     assert [one.row for one in graphs.skipped] == [1, 3]
     path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,2,b\n")
     assert "line 3: '' does not parse (it is empty)" in message(load, path)
+    path = written(tmp_path, "set.csv", 'smiles,y,name\nC,1,a\n"CCO\nCCN",2,b\n')
+    assert "line 3: 'CCO\\nCCN' does not parse" in message(load, path)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from lookhops import __version__
 from lookhops.core.errors import LookHopsError
@@ -45,6 +46,8 @@ HEADERS = {"cache-control": "no-cache"}
 COMPRESSED = ".gz"
 #: Connections at a time; more are answered with 503.
 CONNECTIONS = 1000
+#: Seconds after which a client that has begun a request must have sent more of it.
+SILENCE = 60.0
 
 
 def create_app(
@@ -191,15 +194,7 @@ def run(app: ASGIApp, bound: socket.socket, ready: Callable[[], None]) -> None:
 
     ``ready`` is called when it listens at the bound socket.
     """
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        limit_concurrency=CONNECTIONS,
-        lifespan="on",
-    )
-    server = _Server(config, ready)
+    server = _Server(configured(app), ready)
     # uvicorn raises the signal again that ended it: that has done its work by then.
     before = {number: signal.signal(number, signal.SIG_IGN) for number in _SIGNALS}
     try:
@@ -210,6 +205,41 @@ def run(app: ASGIApp, bound: socket.socket, ready: Callable[[], None]) -> None:
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def configured(app: ASGIApp) -> uvicorn.Config:
+    """How uvicorn serves an application."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        http=_Connection,
+        lifespan="on",
+    )
+
+
+class _Connection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+    """uvicorn's connection, closed when a client begins a request and does not go on with it."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._received = self.loop.time()
+        self._close_when_silent()
+
+    def data_received(self, data: bytes) -> None:
+        self._received = self.loop.time()
+        super().data_received(data)
+
+    def _close_when_silent(self) -> None:
+        cycle = self.cycle
+        waits = cycle is None or cycle.response_complete or cycle.more_body
+        left = self._received + SILENCE - self.loop.time() if waits else SILENCE
+        if left <= 0:
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            self.loop.call_later(left, self._close_when_silent)
 
 
 class _Server(uvicorn.Server):

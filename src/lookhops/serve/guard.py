@@ -81,7 +81,7 @@ class Guard:
 
         with self._metrics.under_way.track_inprogress():
             try:
-                refusal = self._refusal(scope["path"], Headers(scope=scope))
+                refusal = self._refusal(scope["path"], scope["scheme"], Headers(scope=scope))
                 app = self._app if refusal is None else answer_refused(refusal)
                 await app(scope, receive, send_with_headers)
             finally:
@@ -89,7 +89,7 @@ class Guard:
                 path = getattr(route, "path", "other")
                 self._metrics.answered(path, status, time.perf_counter() - began)
 
-    def _refusal(self, path: str, headers: Headers) -> Refused | None:
+    def _refusal(self, path: str, scheme: str, headers: Headers) -> Refused | None:
         """Why a request is not even looked at."""
         host = headers.get("host", "")
         if self._hosts and _name_of(host) not in self._hosts:
@@ -97,11 +97,13 @@ class Guard:
             sentence = f"This service is called {known}, not {_name_of(host)!r}."
             return Refused(HTTPStatus.MISDIRECTED_REQUEST, sentence)
         origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
+        # A proxy that speaks HTTPS need not say so.
+        if origin not in (None, f"{scheme}://{host}", f"https://{host}"):
             return Refused(HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
-        given = headers.get("authorization", "").removeprefix("Bearer ")
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        sent = given if kind.lower() == "bearer" else ""
         is_open = not self._token or path in OPEN or path.startswith("/static/")
-        if not is_open and not compare_digest(given.encode(), self._token.encode()):
+        if not is_open and not compare_digest(sent.encode(), self._token.encode()):
             sentence = "A token is needed: send the header `Authorization: Bearer TOKEN`."
             return Refused(HTTPStatus.UNAUTHORIZED, sentence)
         return None

@@ -215,7 +215,7 @@ def _reason(structure: str, mol_block: bool) -> str:
 
 
 def why_too_large(structure: str, mol_block: bool, most: int) -> str:
-    """Why a molecule is not read, from its text before RDKit sees it; empty where it may be.
+    """Why a molecule is not read, from its text before RDKit sees it; empty where it is.
 
     RDKit takes minutes for chains of 100,000 atoms and crashes at 100 atoms that are all joined,
     which no chemistry has: an atom has a handful of bonds.
@@ -223,6 +223,8 @@ def why_too_large(structure: str, mol_block: bool, most: int) -> str:
     width = BLOCK_WIDTH if mol_block else SMILES_WIDTH
     if len(structure) > width * most + 10 * BLOCK_WIDTH:
         return f"its {len(structure):,} characters are more than {most:,} atoms need (max_atoms)"
+    if not mol_block and len(structure.splitlines()) > 1:
+        return "it has several lines, and one SMILES is one line"
     atoms, bonds = _block_counts(structure) if mol_block else _smiles_counts(structure)
     if atoms > most:
         return f"it has {atoms:,} atoms, more than {most:,} (max_atoms)"
