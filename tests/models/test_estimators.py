@@ -225,7 +225,7 @@ def test_what_the_graphs_carry_goes_to_the_estimator_that_learns_it(mixed):
     assert model.score(both) == model.score(
         both, {"size": size, "large": model.classes_["large"][large.astype(int)]}
     )
-    with pytest.raises(LookHopsError, match="requires y to be passed"):
+    with pytest.raises(LookHopsError, match=" y "):
         LookHopsMultitask(**QUICK).fit(replace(graphs, y=None))
     two = (Target("a", ("x", "y")), Target("large", ("no", "yes")))
     two = replace(graphs, y=torch.from_numpy(np.stack([large, large], 1)), targets=two)
@@ -268,11 +268,11 @@ def test_rows_of_pyg_that_are_not_one_hot_have_an_answer(tasks):
 
 def test_what_is_not_graphs_is_refused(tasks):
     for wrong in ("CCO", 5, [1, 2], np.ones((3, 2))):
-        with pytest.raises(LookHopsError, match="Graphs are given as"):
+        with pytest.raises(LookHopsError, match="Graphs"):
             quick().fit(wrong, [0, 1])
     with pytest.raises(LookHopsError, match=r"80 graphs.* 2 "):
         quick().fit(tasks, [0, 1])
-    with pytest.raises(LookHopsError, match="one class"):
+    with pytest.raises(LookHopsError, match="class"):
         quick().fit(tasks, np.zeros(80, dtype=int))
     model = quick().fit(tasks)
     with pytest.raises(LookHopsError, match="'molecules-2'"):
@@ -365,7 +365,7 @@ def test_features_that_cannot_be_read_are_said():
     for given, said in (
         (None, "'temperature', 'solvent'"),
         (columns[["solvent"]], "'temperature'"),
-        (columns[:3], "40 graphs but 3 values of 'temperature'"),
+        (columns[:3], "40 .* 3 .*'temperature'"),
         (columns.assign(temperature="warm"), "graph 1: 'warm'.*'temperature'"),
         (columns.assign(temperature=np.inf), "graph 1: 'inf'.*'temperature'"),
         (5, "int"),
@@ -381,7 +381,7 @@ def test_features_that_cannot_be_read_are_said():
             quick().fit(smiles, y, features=given)
     with pytest.raises(LookHopsError, match=r"temperature, solvent.*'smiles'"):
         quick().fit(columns, y)
-    with pytest.raises(LookHopsError, match="wl-oa reads no features"):
+    with pytest.raises(LookHopsError, match="wl-oa"):
         LookHopsClassifier(model="wl-oa").fit(smiles, y, features=columns)
 
 
@@ -508,9 +508,9 @@ def test_what_are_no_numbers_is_said(tasks):
     model = LookHopsRegressor(**QUICK)
     with pytest.raises(LookHopsError, match=r"'class'.*LookHopsClassifier"):
         model.fit(tasks)
-    with pytest.raises(LookHopsError, match="requires y to be passed"):
+    with pytest.raises(LookHopsError, match=" y "):
         model.fit(replace(tasks, y=None))
-    with pytest.raises(LookHopsError, match="is not a finite number"):
+    with pytest.raises(LookHopsError, match="'a'"):
         model.fit(tasks, ["a"] * 80)
     with pytest.raises(LookHopsError, match=r"80 graphs.* 2 "):
         model.fit(tasks, [0.5, 1.5])
@@ -585,12 +585,12 @@ def test_classes_and_numbers_in_one_estimator(mixed):
     numbers = LookHopsMultitask(**QUICK, task="y0=numbers").fit(graphs, y.to_numpy(dtype=float))
     assert numbers.classes_["y0"] is None
     assert numbers.classes_["y1"].tolist() == [0, 1]
-    for given, changes, sentence in (
-        ({"size": [1.0]}, {}, "120 graphs but 1 values of 'size'"),
-        (y, {"task": "sise=numbers"}, "task names 'sise', which is no column of y"),
-        ({}, {}, "y has no column"),
+    for given, changes, named in (
+        ({"size": [1.0]}, {}, "120 .* 1 .*'size'"),
+        (y, {"task": "sise=numbers"}, "'sise'"),
+        ({}, {}, "y "),
     ):
-        with pytest.raises(LookHopsError, match=sentence):
+        with pytest.raises(LookHopsError, match=named):
             LookHopsMultitask(**QUICK, **changes).fit(graphs, given)
     with pytest.raises(LookHopsError, match="'large'"):
         model.score(graphs, y[["size"]])

@@ -122,10 +122,10 @@ def test_a_planted_pickle_is_refused_and_not_run(folder, tmp_path):
 
     for content in (pickle.dumps(Malice()), pickle.dumps(Malice(), protocol=0)):
         (folder / "model.safetensors").write_bytes(content)
-        with pytest.raises(LookHopsError, match="not a safetensors file"):
+        with pytest.raises(LookHopsError, match=r"model\.safetensors"):
             Predictor(folder, "cpu")
     torch.save({"weights": Malice()}, folder / "model.safetensors")
-    with pytest.raises(LookHopsError, match="not a safetensors file"):
+    with pytest.raises(LookHopsError, match=r"model\.safetensors"):
         Predictor(folder, "cpu")
     assert not marker.exists()
 
@@ -138,7 +138,7 @@ def test_a_missing_file_is_named(folder, name):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(LookHopsError, match="no such model folder"):
+    with pytest.raises(LookHopsError, match="nothing"):
         Predictor(tmp_path / "nothing", "cpu")
 
 
@@ -156,10 +156,10 @@ def test_foreign_weights_are_told_apart(folder):
     name = next(iter(tensors))
     own = name.partition(".")[2]
     for changed, what in (
-        ({k: v for k, v in tensors.items() if k != name}, f"lacks the parameter {own!r}"),
-        ({**tensors, "11.extra": torch.ones(1)}, "also has the parameter 'extra'"),
-        ({**tensors, name: torch.ones(3, 3, 3)}, r"has shape \(3, 3, 3\), expected"),
-        ({**tensors, name: tensors[name] + 1}, "not the weights that config.json describes"),
+        ({k: v for k, v in tensors.items() if k != name}, repr(own)),
+        ({**tensors, "11.extra": torch.ones(1)}, "'extra'"),
+        ({**tensors, name: torch.ones(3, 3, 3)}, r"\(3, 3, 3\)"),
+        ({**tensors, name: tensors[name] + 1}, r"weights .*config\.json"),
     ):
         path.write_bytes(pack_tensors(changed, {}))
         with pytest.raises(LookHopsError, match=what):
@@ -186,17 +186,17 @@ def test_a_damaged_config_is_refused(folder):
         return {"metrics": {**metrics, "seeds": seeds}}
 
     for changes, what in (
-        ({"learner": network({**options, "conv": "lichep"})}, "no convolution 'lichep'"),
-        ({"learner": network({**options, "surprise": 1})}, r"options\.surprise is not known"),
+        ({"learner": network({**options, "conv": "lichep"})}, "'lichep'"),
+        ({"learner": network({**options, "surprise": 1})}, r"options\.surprise"),
         ({"learner": {"name": "wl-ao", "options": {}}}, "wl-oa"),
-        ({"data": {}}, r"config\.json: damaged, .*: data\.name is missing\.$"),
-        ({"data": {**data, "featuriser": 3}}, r"data\.featuriser is 3, not text"),
-        ({"metrics": {"seeds": 5}}, r"metrics\.seeds is 5, not an object"),
+        ({"data": {}}, r"config\.json: .*data\.name .*\.$"),
+        ({"data": {**data, "featuriser": 3}}, r"data\.featuriser is 3"),
+        ({"metrics": {"seeds": 5}}, r"metrics\.seeds is 5"),
         ({"metrics": {**metrics, "in_sets": [1]}}, r"in_sets"),
         (with_entry("temperature", 0), r"seeds\.11\.temperature is 0"),
         (with_entry("conformal_quantile of same", "x"), r"conformal_quantile of same is"),
         (with_entry("logS: deviation_weight", -1), r"deviation_weight is -1"),
-        ({"machine": None}, r"machine is null, not an object"),
+        ({"machine": None}, r"machine is null"),
     ):
         backup = (folder / "config.json").read_text()
         edit(folder, **changes)
@@ -279,12 +279,12 @@ def test_overwriting_keeps_the_old_model_until_the_new_is_complete(folder, tasks
     def halt(progress):
         raise Halt
 
-    with pytest.raises(LookHopsError, match="files in it already"):
+    with pytest.raises(LookHopsError, match="--overwrite"):
         train_into(folder, tasks, other, PROTOCOL, device="cpu")
     with pytest.raises(Halt):
         train_into(folder, tasks, other, PROTOCOL, device="cpu", overwrite=True, on_epoch=halt)
     assert Predictor(folder, "cpu").config == before.config
-    with pytest.raises(LookHopsError, match="unfinished training"):
+    with pytest.raises(LookHopsError, match="--resume"):
         train_into(folder, tasks, other, PROTOCOL, device="cpu")
     train_into(folder, tasks, other, PROTOCOL, device="cpu", resume=True)
     assert Predictor(folder, "cpu").architecture == other
@@ -294,7 +294,7 @@ def test_overwriting_keeps_the_old_model_until_the_new_is_complete(folder, tasks
 def test_foreign_files_in_the_folder_stay(tmp_path, tasks):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "notes.txt").write_text("mine")
-    with pytest.raises(LookHopsError, match="files in it already"):
+    with pytest.raises(LookHopsError, match="--overwrite"):
         train_into(tmp_path / "m", tasks, SMALL, PROTOCOL, device="cpu")
     train_into(tmp_path / "m", tasks, SMALL, PROTOCOL, device="cpu", overwrite=True)
     assert (tmp_path / "m" / "notes.txt").read_text() == "mine"

@@ -158,5 +158,5 @@ def test_another_rdkit_that_computes_other_values_is_named(tmp_path, monkeypatch
         Predictor(tmp_path / "m").predict(graphs[:2])
     changed = dict(descriptors._functions()) | {"MolLogP": lambda molecule: 1.0}
     monkeypatch.setattr(descriptors, "_functions", lambda: changed)
-    with pytest.warns(ReadOtherwise, match=r"2099\.3\.1 gives other values of MolLogP than"):
+    with pytest.warns(ReadOtherwise, match=r"2099\.3\.1 .*MolLogP"):
         Predictor(tmp_path / "m").predict(graphs[:2])

@@ -146,7 +146,7 @@ def test_a_loss_that_is_no_number_ends_it_as_alone(helped, tasks, tmp_path, memb
 def test_a_script_that_is_run_again_by_its_own_process_touches_nothing(whole, tasks, monkeypatch):
     before = {path: path.read_bytes() for path in whole.iterdir() if path.is_file()}
     monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
-    with pytest.raises(LookHopsError, match="being run again"):
+    with pytest.raises(LookHopsError, match="__main__"):
         train_into(whole, tasks, SMALL, PROTOCOL, device="cpu", overwrite=True, processes=2)
     assert {path: path.read_bytes() for path in whole.iterdir() if path.is_file()} == before
 
@@ -414,8 +414,8 @@ def test_other_settings_are_not_resumed(tasks, tmp_path):
     with pytest.raises(Halt):
         train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", on_epoch=stop)
     for changes, what in (
-        ({"protocol": replace(PROTOCOL, learning_rate=0.1)}, "learning_rate 0.01 there, 0.1 here"),
-        ({"model": replace(SMALL, k=3)}, "k 2 there, 3 here"),
+        ({"protocol": replace(PROTOCOL, learning_rate=0.1)}, "learning_rate 0.01 .* 0.1 "),
+        ({"model": replace(SMALL, k=3)}, "k 2 .* 3 "),
         ({"graphs": tasks[:70]}, "fingerprint"),
     ):
         options = {"graphs": tasks, "model": SMALL, "protocol": PROTOCOL, **changes}
@@ -430,7 +430,7 @@ def test_resuming_what_is_complete_trains_nothing(tasks, whole):
     )
     assert not epochs
     assert config == Predictor(whole, "cpu").config
-    with pytest.raises(LookHopsError, match="other settings"):
+    with pytest.raises(LookHopsError, match=r"k 2 .* 1 "):
         train_into(whole, tasks, replace(SMALL, k=1), PROTOCOL, device="cpu", resume=True)
 
 

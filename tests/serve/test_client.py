@@ -35,9 +35,9 @@ def test_models_vectors_and_refusals(address):
         with pytest.raises(LookHopsError, match="1 molecule"):
             client.predict(smiles=["C1"])
         assert client.predict(smiles=["C"])  # the connection is still good
-    with pytest.raises(LookHopsError, match="not an address"):
+    with pytest.raises(LookHopsError, match=r"127\.0\.0\.1"):
         Client("127.0.0.1")
-    with pytest.raises(LookHopsError, match="no answer"):
+    with pytest.raises(LookHopsError, match=":9"):
         Client("http://127.0.0.1:9").models()
 
 

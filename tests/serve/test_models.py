@@ -69,7 +69,7 @@ def test_two_models_of_one_name_are_refused(molecule_model, folder, tmp_path):
     other = shutil.copytree(molecule_model, tmp_path / "deeper" / "mine")
     with pytest.raises(LookHopsError, match="'mine'"):
         Models([folder, other], "cpu", ignore)
-    with pytest.raises(LookHopsError, match="no such model folder"):
+    with pytest.raises(LookHopsError, match="nothing"):
         Models([tmp_path / "nothing"], "cpu", ignore)
 
 
