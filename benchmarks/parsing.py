@@ -16,6 +16,7 @@ import time
 from torch_geometric.utils import from_smiles
 
 from lookhops.core.machine import usable_cores
+from lookhops.core.reading import Reading
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import pack
 from lookhops.sources.rdkit.parsing import Parsed, Parsing
@@ -30,7 +31,7 @@ DESCRIBED = 5000
 def rate(texts: list[str], processes: int, descriptors: str = "none") -> tuple[float, float]:
     """Molecules a second, and processor seconds of this process a molecule."""
     chunks = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
-    how = Parsing(descriptors=descriptors)
+    how = Parsing(Reading(invalid="skip", descriptors=descriptors))
     with ParsingPool(processes) as pool:
         for _ in pool.map(chunks[: 2 * processes], how):  # until all workers have begun
             pass

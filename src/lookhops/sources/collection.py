@@ -102,10 +102,7 @@ def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
 
 
 def _check_download(name: str, content: bytes) -> None:
-    """Refuse what is not the set of this name: its graphs are counted, its nodes and edges nearly.
-
-    The collection gives averages, some of them rounded or of other versions: hence a tolerance.
-    """
+    """Refuse another set: the collection gives its graphs, and averages, rounded or outdated."""
     try:
         with open_tu(Path(f"{name}.zip"), io.BytesIO(content)) as files:
             graphs, nodes, edges = files.counts()
@@ -129,7 +126,6 @@ def _check_download(name: str, content: bytes) -> None:
 def read_tu_cached(path: Path) -> Graphs:
     """A TU set from its packed copy in the cache folder, made where there is none yet.
 
-    The copy is known by where the source is, its files' sizes and times and the formats' versions.
     A copy that cannot be read or written is no error: the source is read instead.
     """
     try:
@@ -149,6 +145,7 @@ def read_tu_cached(path: Path) -> Graphs:
 
 
 def _packed_path(path: Path) -> Path:
+    """Depends on where the source is, its files' sizes and times and the formats' versions."""
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     place, stamp = (
@@ -197,13 +194,11 @@ class _StaysEncrypted(urllib.request.HTTPRedirectHandler):
 
 
 def _length(given: str | None) -> int | None:
-    if given is None:
-        return None
-    if not (given.isascii() and given.isdecimal()):
+    if given is not None and not (given.isascii() and given.isdecimal()):
         raise http.client.HTTPException(f"its size is given as {given!r}")
-    if int(given) > MOST:
+    if given is not None and int(given) > MOST:
         raise http.client.HTTPException(f"it is larger than {MOST >> 30} GiB")
-    return int(given)
+    return None if given is None else int(given)
 
 
 def _pieces(answer: http.client.HTTPResponse) -> Iterator[bytes]:

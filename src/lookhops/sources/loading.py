@@ -87,10 +87,7 @@ def load(
 
 
 def open_stream(
-    source: Path | str,
-    reading: Reading,
-    pool: ParsingPool,
-    data_dir: Path | str | None = None,
+    source: Path | str, reading: Reading, pool: ParsingPool, data_dir: Path | str | None = None
 ) -> Stream:
     """A source in parts: molecules as they are read, all others of graphs that are read first.
 

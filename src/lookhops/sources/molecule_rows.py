@@ -96,10 +96,7 @@ class SmilesList(Rows):
 
 
 class SmilesLines(Rows):
-    """Lines of text with a SMILES each and, after a space, a name; by default that is the SMILES.
-
-    A header, blank lines and lines that begin with # are passed over.
-    """
+    """Lines with a SMILES and, after a space, a name; a header, blanks and # are passed over."""
 
     named = True
     #: Whether a molecule without a name is called by its SMILES.

@@ -119,7 +119,7 @@ class MoleculeStream(Stream):
         return self._chunks() if self._ahead is None else iter(self._ahead)
 
     def _chunks(self, canonical: bool = False) -> Iterator[tuple[list[Row], Parsed]]:
-        how = Parsing.of(self.reading, self.source.mol_blocks, canonical)
+        how = Parsing(self.reading, self.source.mol_blocks, canonical)
         taken: deque[list[Row]] = deque()
 
         def structures() -> Iterator[list[str]]:

@@ -90,6 +90,11 @@ class Rows(ABC):
         self.origin, self.head = origin, list(head)
         self.types = [None] * len(self.head) if types is None else list(types)
 
+    def check_names(self, where: str) -> None:
+        for name, times in Counter(self.head).items():
+            if name and times > 1:
+                raise LookHopsError(f"{where}: two columns are called {name!r}.")
+
     @abstractmethod
     def rows(self) -> Iterator[Row]: ...
 
@@ -205,9 +210,7 @@ class TextTable(Rows):
             raise self.file.empty()
         self.begin = header.number
         super().__init__(path, [cell.strip() for cell in header.cells])
-        for name in self.head:
-            if name and self.head.count(name) > 1:
-                raise LookHopsError(f"{path}, line {self.begin}: two columns are called {name!r}.")
+        self.check_names(f"{path}, line {self.begin}")
 
     def rows(self) -> Iterator[Row]:
         lines, wanted = self._lines(), len(self.head)
@@ -303,8 +306,7 @@ class ParquetTable(Rows):
         self._done = 0
         schema = self.file.schema_arrow
         super().__init__(path, map(str, schema.names), map(_plain_type, schema.types))
-        if twice := [name for name, times in Counter(self.head).items() if times > 1]:
-            raise LookHopsError(f"{path}: two columns are called {twice[0]!r}.")
+        self.check_names(str(path))
 
     @property
     def share(self) -> float:

@@ -1,5 +1,6 @@
 """What RDKit says of molecules: the quick questions give what the plain ones would."""
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -14,7 +15,7 @@ from lookhops.sources.rdkit.features import (
     ELEMENTS,
     AtomsAndBonds,
 )
-from lookhops.sources.rdkit.parsing import REFUSED, Parsed, Parsing, _molecule, parse
+from lookhops.sources.rdkit.parsing import PLAIN, REFUSED, Parsed, Parsing, _molecule, parse
 
 #: Dative bonds, metals, aromatic and charged atoms, double bonds with a side, ring bonds.
 ODD = (
@@ -148,7 +149,7 @@ def test_isotopes_are_not_told_apart(labelled, ordinary):
 
 def test_parts_join_as_if_they_were_parsed_together():
     texts = ["CCO", "C(", "c1ccccc1", "", "[Na+].[Cl-]"]
-    how = Parsing(salts="largest")
+    how = Parsing(replace(PLAIN, salts="largest"))
     whole, joined = parse(texts, how), Parsed.join([parse(texts[:2], how), parse(texts[2:], how)])
     arrays = [parsed.__dict__.pop("arrays") for parsed in (whole, joined)]
     for name, array in arrays[0].items():

@@ -30,54 +30,32 @@ _ATOM = re.compile(r"\[[^\]]*\]|Br|Cl|[BCNOPSFIbcnops*]")
 _RING = re.compile(r"%\d\d|%\(\d+\)|\d")
 
 
+PLAIN = Reading(invalid="skip", descriptors="none")
+
+
 @dataclass(frozen=True)
 class Parsing:
-    """How molecules are parsed.
+    """How molecules are parsed: as a reading says, from SMILES or mol blocks."""
 
-    Args:
-        mol_blocks: Whether they are mol blocks, not SMILES.
-        salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
-        max_atoms: Molecules with more are not parsed.
-        canonical: Whether canonical SMILES are wanted.
-        only_first_failure: Whether to stop at the first text that is none; an empty one may pass.
-        descriptors: Which descriptors are computed: ``fast``, ``all`` or ``none``.
-    """
-
+    reading: Reading = PLAIN
     mol_blocks: bool = False
-    salts: str = "keep"
-    max_atoms: int = 1000
+    #: Whether canonical SMILES are wanted.
     canonical: bool = True
-    only_first_failure: bool = False
-    descriptors: str = "none"
-
-    @classmethod
-    def of(cls, reading: Reading, mol_blocks: bool = False, canonical: bool = True) -> Parsing:
-        strict = reading.invalid != "skip"
-        return cls(
-            mol_blocks, reading.salts, reading.max_atoms, canonical, strict, reading.descriptors
-        )
 
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """What RDKit says of some molecules.
-
-    Args:
-        count: How many molecules there were.
-        rows: The numbers of those that parse, shape (m).
-        smiles: The SMILES of these, whose atoms stand in the same order.
-        canonical: Their canonical SMILES, where wanted.
-        failures: The number of each of the others, and why it does not parse.
-        arrays: What :meth:`~lookhops.sources.rdkit.features.AtomsAndBonds.arrays` says of them, and
-            their ``descriptors``, float32, shape (m, d).
-        descriptor_names: What these are called.
-    """
+    """What RDKit says of some molecules, m of which parse."""
 
     count: int
+    #: The numbers of those that parse, shape (m), and their SMILES, with atoms in the same order.
     rows: np.ndarray
     smiles: list[str]
+    #: Their canonical SMILES, where wanted.
     canonical: list[str]
+    #: The number of each of the others, and why it does not parse.
     failures: list[tuple[int, str]]
+    #: ``AtomsAndBonds.arrays``, and ``descriptors``, float32, shape (m, d), with these names.
     arrays: dict[str, np.ndarray]
     descriptor_names: tuple[str, ...]
 
@@ -116,7 +94,7 @@ def parse(
     rows: list[int] = []
     found: list[str] = []
     canonical: list[str] = []
-    parts, names = AtomsAndBonds(), descriptor_names(how.descriptors)
+    parts, names = AtomsAndBonds(), descriptor_names(how.reading.descriptors)
     values = np.zeros((len(structures), len(names)), np.float32)
     failures: list[tuple[int, str]] = []
     with rdBase.BlockLogs():  # what RDKit would print is in our sentences
@@ -134,7 +112,7 @@ def parse(
                 failure = REFUSED
             if failure:
                 failures.append((number, failure))
-                if how.only_first_failure and structure:  # an empty one may be let pass
+                if how.reading.invalid != "skip" and structure:  # an empty one may be let pass
                     break
                 continue
             rows.append(number)
@@ -153,7 +131,7 @@ def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
     """
     from rdkit import Chem
 
-    failure = why_too_large(structure, how.mol_blocks, how.max_atoms)
+    failure = why_too_large(structure, how.mol_blocks, how.reading.max_atoms)
     if failure:
         return "", None, failure
     smiles = structure
@@ -161,9 +139,9 @@ def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
         molecule = Chem.MolFromMolBlock(structure)
         smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
     smiles = _ISOTOPE.sub("[", smiles)
-    read = _molecule if how.descriptors == "none" else Chem.MolFromSmiles
+    read = _molecule if how.reading.descriptors == "none" else Chem.MolFromSmiles
     molecule = read(smiles)
-    if how.salts == "largest" and molecule is not None and "." in smiles:
+    if how.reading.salts == "largest" and molecule is not None and "." in smiles:
         pieces = Chem.GetMolFrags(molecule, asMols=True)
         smiles = Chem.MolToSmiles(max(pieces, key=_size))
         molecule = read(smiles)

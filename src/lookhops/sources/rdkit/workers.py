@@ -37,7 +37,7 @@ SECONDS = 10.0
 MOST_MEMORY = 4 << 30
 CRASHED = "RDKit crashes on it"
 HUNG = "RDKit hangs on it"
-AS_SMILES = Parsing()
+_AS_SMILES = Parsing()
 
 
 class ParsingPool:
@@ -76,7 +76,7 @@ class ParsingPool:
         while self.workers:
             self.workers.pop().kill()
 
-    def map(self, chunks: Iterable[Sequence[str]], how: Parsing = AS_SMILES) -> Iterator[Parsed]:
+    def map(self, chunks: Iterable[Sequence[str]], how: Parsing = _AS_SMILES) -> Iterator[Parsed]:
         """Parse chunk after chunk; no more than a few are read ahead of the one that is given."""
         ahead: deque[Task] = deque()
         for chunk in chunks:
@@ -200,7 +200,7 @@ class Worker:
     def give(self, task: Task) -> None:
         self.tasks.append(task)
         self.given += 1
-        seconds = SECONDS * max(1, task.how.max_atoms / 1000)
+        seconds = SECONDS * max(1, task.how.reading.max_atoms / 1000)
         with suppress(OSError):
             self.connection.send((list(task.structures), task.how, seconds))
 
