@@ -62,12 +62,12 @@ def test_what_dead_processes_left_is_taken_away(tmp_path):
 
 def test_what_stands_in_the_way_is_named(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(LookHopsError, match=r"link: .*nowhere"):
+    with pytest.raises(LookHopsError, match="nowhere"):
         write_text(tmp_path / "link" / "a", "")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(LookHopsError, match="pipe: "):
+    with pytest.raises(LookHopsError, match="pipe"):
         read_bytes(tmp_path / "pipe")
-    with pytest.raises(LookHopsError, match="it is a folder"):
+    with pytest.raises(LookHopsError, match=str(tmp_path)):
         read_bytes(tmp_path)
-    with pytest.raises(LookHopsError, match="cannot be written"), replacing(tmp_path) as part:
+    with pytest.raises(LookHopsError, match=str(tmp_path)), replacing(tmp_path) as part:
         part.touch()

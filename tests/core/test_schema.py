@@ -52,27 +52,27 @@ def test_what_fits_comes_back():
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "named"),
     [
-        ({"name": 5}, "name is 5, not text"),
-        ({"name": None}, "name is null, not text"),
-        ({"right": 1}, "right is 1, not true or false"),
-        ({"inner": {}}, "inner is {}, not a list"),
-        ({"inner": [{}]}, "inner[0].share is missing"),
-        ({"inner": [{"share": 0}, {"share": 1.5}]}, "inner[1].share is 1.5, not a number from 0"),
-        ({"inner": [{"share": 0, "count": True}]}, "inner[0].count is true, not a whole number"),
-        ({"inner": [{"share": 0, "count": -1}]}, "inner[0].count is -1, not a whole number from 0"),
-        ({"size": [1]}, "size is [1], not a list of 2"),
-        ({"size": [1.5, 2]}, "size[0] is 1.5, not a whole number"),
-        ({"lengths": {"x": float("nan")}}, "lengths.x is NaN, not a number"),
-        ({"maybe": "text"}, 'maybe is "text", not a number'),
-        ({"rest": 1, "more": 2}, "more is not known to this version of LookHops"),
+        ({"name": 5}, "name is 5"),
+        ({"name": None}, "name is null"),
+        ({"right": 1}, "right is 1"),
+        ({"inner": {}}, "inner is {}"),
+        ({"inner": [{}]}, "inner[0].share "),
+        ({"inner": [{"share": 0}, {"share": 1.5}]}, "inner[1].share is 1.5"),
+        ({"inner": [{"share": 0, "count": True}]}, "inner[0].count is true"),
+        ({"inner": [{"share": 0, "count": -1}]}, "inner[0].count is -1"),
+        ({"size": [1]}, "size is [1]"),
+        ({"size": [1.5, 2]}, "size[0] is 1.5"),
+        ({"lengths": {"x": float("nan")}}, "lengths.x is NaN"),
+        ({"maybe": "text"}, 'maybe is "text"'),
+        ({"rest": 1, "more": 2}, "more "),
     ],
 )
-def test_what_does_not_fit_is_one_sentence(changes, sentence):
+def test_an_entry_that_does_not_fit_is_named_with_its_value(changes, named):
     with pytest.raises(LookHopsError) as caught:
         read(Format, {**GOOD, **changes})
-    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).startswith(named)
 
 
 def test_paths_and_what_a_class_refuses():
@@ -93,13 +93,13 @@ def test_entries_at_least():
     types = AtLeast({"a": int, "b?": str, "c": AtLeast({"d": float})})
     read(types, {"a": 1, "c": {"d": 2.5, "e": None}, "more": 1})
     read(types, {"a": 1, "b": "text", "c": {"d": 2}})
-    for value, sentence in (
-        ({"a": 1}, "c is missing"),
-        ({"a": 1, "c": {}}, r"c\.d is missing"),
-        ({"a": 1, "b": 2, "c": {"d": 1}}, "b is 2, not text"),
-        ([], r"the content is \[\], not an object"),
+    for value, entry in (
+        ({"a": 1}, "c"),
+        ({"a": 1, "c": {}}, r"c\.d"),
+        ({"a": 1, "b": 2, "c": {"d": 1}}, "b"),
+        ([], "the content"),
     ):
-        with pytest.raises(LookHopsError, match=f"^{sentence}$"):
+        with pytest.raises(LookHopsError, match=f"^{entry} is "):
             read(types, value)
 
 

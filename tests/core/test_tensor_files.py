@@ -17,5 +17,5 @@ def test_tensors_are_known_by_their_checksum(tmp_path):
     for place in (content.index(b'\\"k\\": 1') + 7, len(content) - 3):
         damaged = bytearray(content)
         damaged[place] ^= 1
-        with pytest.raises(LookHopsError, match="its content does not fit its checksum"):
+        with pytest.raises(LookHopsError, match=str(tmp_path)):
             unpack_tensors(bytes(damaged), tmp_path)

@@ -183,10 +183,7 @@ def test_features_without_names_are_read_by_their_places():
 def test_rows_that_are_not_one_hot_are_a_value_that_was_not_seen():
     encoding = Encoding.fit(unnamed(3))
     rows = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    said = (
-        r"mine: 1 node with a 'label 0' that the model has not seen: no value \(1\). It is read as"
-    )
-    with pytest.warns(ReadOtherwise, match=said):
+    with pytest.warns(ReadOtherwise, match=r"mine: .*'label 0'.*\(1\)"):
         read = encoding.read(replace(unnamed(), nodes=Features(rows)))
     assert encoding.encode_nodes(read).tolist() == rows.tolist()
     with warnings.catch_warnings():

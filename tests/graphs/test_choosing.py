@@ -48,19 +48,19 @@ def test_batches_hold_every_graph_once(graphs: Graphs, size: int, shuffle: bool)
 
 
 @pytest.mark.parametrize(
-    ("index", "sentence"),
+    ("index", "named"),
     [
-        ([2], "No graph has number 2: there are 2, from 0"),
-        ([-3], "No graph has number -3"),
-        ([0.5], "whole numbers, a mask or a slice"),
-        ([[0]], "whole numbers, a mask or a slice"),
-        ([True], "A mask over 2 graphs needs 2 entries"),
-        (torch.tensor([True, False, True]), "A mask over 2 graphs needs 2 entries"),
+        ([2], r"\b2\b"),
+        ([-3], "-3"),
+        ([0.5], "mask"),
+        ([[0]], "mask"),
+        ([True], r"mask.*\b2\b"),
+        (torch.tensor([True, False, True]), r"mask.*\b2\b"),
     ],
 )
-def test_what_cannot_be_chosen_is_said(index: Any, sentence: str):
+def test_what_cannot_be_chosen_is_refused(index: Any, named: str):
     one = path()
-    with pytest.raises(LookHopsError, match=sentence):
+    with pytest.raises(LookHopsError, match=named):
         concatenate([one, one]).select(index)
 
 

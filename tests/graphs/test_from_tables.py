@@ -34,10 +34,11 @@ NODES = {
 GRAPHS = {"graph": ["y", "x"], "class": ["fraud", "fine"], "size": [10, 20], "note": ["", "n"]}
 
 
-def message(*args, **options) -> str:
+def refused(*args, named: tuple[str, ...], **options) -> None:
+    """Tables are refused by a sentence with these names."""
     with pytest.raises(LookHopsError) as error:
         Graphs.from_tables(*args, **options)
-    return str(error.value)
+    assert [name for name in named if name not in str(error.value)] == []
 
 
 def test_three_tables():
@@ -91,25 +92,17 @@ def test_columns_by_other_names():
     strange = edges.rename(columns={"From": "payer", "TO": "payee"})
     told = {"graph_column": "Case", "source_column": "payer", "target_column": "payee"}
     assert Graphs.from_tables(strange, **told).fingerprint == graphs.fingerprint
-    said = message(strange, graph_column="Case")
-    assert "edges: no column says where an edge begins; the columns are Case, payer" in said
-    assert "source_column (--source-column)" in said
-    assert "no column is called 'nowhere'" in message(EDGES, node_column="nowhere")
+    named = "edges", "Case, payer", "source_column (--source-column)"
+    refused(strange, graph_column="Case", named=named)
+    refused(EDGES, node_column="nowhere", named=("'nowhere'",))
 
 
 def test_what_the_columns_are_can_be_told():
     graphs = Graphs.from_tables(EDGES, NODES, numbers="level", categories="age,role", ignore="kind")
     assert graphs.nodes.number_names == ("level",)
     assert graphs.nodes.label_names == ("age", "role", "member")
-    assert graphs.nodes.label_values[0] == (
-        "20.0",
-        "22.0",
-        "30.5",
-        "41.0",
-        "50.0",
-        "60.0",
-        "(blank)",
-    )
+    ages = ("20.0", "22.0", "30.5", "41.0", "50.0", "60.0", "(blank)")
+    assert graphs.nodes.label_values[0] == ages
     assert graphs.edges.labels is None
 
 
@@ -135,12 +128,10 @@ def test_edges_whose_nodes_say_the_graph():
     nodes = {"graph": ["p", "q", "p", "q"], "node": [1, 2, 3, 4]}
     graphs = Graphs.from_tables({"source": [1, 2], "target": [3, 4]}, nodes)
     assert graphs.edge_index.tolist() == [[1, 0, 3, 2], [0, 1, 2, 3]]
-    across = message({"source": [1, 2], "target": [3, 3]}, nodes)
-    assert across.startswith(
-        "edges, row 1 (from 0): an edge between two graphs, from node '2' of 'q'"
-    )
+    across = {"source": [1, 2], "target": [3, 3]}
+    refused(across, nodes, named=("edges, row 1", "'2' of 'q'", "'3' of 'p'"))
     shared = {"graph": ["p", "q"], "node": [1, 1]}
-    assert "edges needs a column 'graph' too" in message({"source": [1], "target": [1]}, shared)
+    refused({"source": [1], "target": [1]}, shared, named=("edges", "column 'graph'"))
 
 
 def test_frames_of_all_kinds():
@@ -185,8 +176,7 @@ def test_ids_of_any_type():
 
 def test_graphs_without_nodes():
     more = {"graph": ["y", "empty", "x"], "class": ["a", "b", "b"]}
-    said = message(EDGES, NODES, more)
-    assert said.startswith("graphs, row 1 (from 0): graph 'empty' has no nodes; give it rows")
+    refused(EDGES, NODES, more, named=("graphs, row 1", "'empty'", "--invalid skip"))
     with pytest.warns(UserWarning, match=r"1 of 3 graphs.*row 1"):
         graphs = Graphs.from_tables(EDGES, NODES, more, invalid="skip")
     assert graphs.skipped == ((1, "empty", "it has no nodes"),)
@@ -195,49 +185,34 @@ def test_graphs_without_nodes():
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "named"),
     [
-        (
-            {"edges": {**EDGES, "source": ["a", None, "a", "c"]}},
-            "edges, row 1 (from 0): the column",
-        ),
-        ({"edges": {**EDGES, "source": ["a", "", "a", "c"]}}, "'source' is empty there"),
-        ({"edges": {**EDGES, "graph": [1, np.nan, 1, 2]}}, "row 1 (from 0): the column 'graph'"),
-        (
-            {"edges": {**EDGES, "source": ["q", "b", "a", "c"]}},
-            "'q' of graph 'x' is in no row of",
-        ),
-        ({"edges": {**EDGES, "graph": ["x", "x", "z", "y"]}}, "graph 'z' is in no row of graphs"),
-        ({"edges": {**EDGES, "amount": [1, np.inf, 2, 3]}}, "'inf' in the column 'amount' is not"),
-        ({"edges": {**EDGES, "amount": [1, 1e300, 2, 3.5]}}, "in the column 'amount' is too large"),
-        ({"edges": {k: [] for k in EDGES}, "nodes": None}, "edges: there are no rows"),
-        (
-            {"nodes": {**NODES, "node": list("accadce")}},
-            "node 'c' of graph 'x'",
-        ),
-        (
-            {"nodes": {**NODES, "node": list("accadce")}},
-            "row 1 (from 0) already",
-        ),
-        ({"graphs": {**GRAPHS, "graph": ["x", "x"]}}, "graph 'x' stands in row 0"),
-        ({"edges": {"graph": [1, 2], "source": [1], "target": [2]}}, "edges: not a table"),
-        ({"edges": 5}, "edges: a table is a pandas or polars frame"),
-        ({"edges": np.zeros((2, 2), int)}, "does not say what its columns are"),
-        ({"edges": {"from": [1], "to": [2]}, "nodes": None}, "to which graph an edge belongs"),
+        ({"edges": {**EDGES, "source": ["a", None, "a", "c"]}}, ("edges, row 1", "'source'")),
+        ({"edges": {**EDGES, "source": ["a", "", "a", "c"]}}, ("edges, row 1", "'source'")),
+        ({"edges": {**EDGES, "graph": [1, np.nan, 1, 2]}}, ("row 1", "'graph'")),
+        ({"edges": {**EDGES, "source": ["q", "b", "a", "c"]}}, ("'q'", "graph 'x'", "nodes")),
+        ({"edges": {**EDGES, "graph": ["x", "x", "z", "y"]}}, ("'z'", "graphs")),
+        ({"edges": {**EDGES, "amount": [1, np.inf, 2, 3]}}, ("'inf'", "'amount'")),
+        ({"edges": {**EDGES, "amount": [1, 1e300, 2, 3.5]}}, ("1e+300", "'amount'")),
+        ({"edges": {k: [] for k in EDGES}, "nodes": None}, ("edges",)),
+        ({"nodes": {**NODES, "node": list("accadce")}}, ("node 'c' of graph 'x'", "row 1")),
+        ({"graphs": {**GRAPHS, "graph": ["x", "x"]}}, ("graph 'x'", "row 0")),
+        ({"edges": {"graph": [1, 2], "source": [1], "target": [2]}}, ("edges",)),
+        ({"edges": 5}, ("edges", "int")),
+        ({"edges": np.zeros((2, 2), int)}, ("edges", "(2, 2)")),
+        ({"edges": {"from": [1], "to": [2]}, "nodes": None}, ("edges", "graph_column")),
     ],
 )
-def test_bad_tables(changes, sentence):
-    given = {"edges": EDGES, "nodes": NODES, "graphs": GRAPHS} | changes
-    assert sentence in message(**given)
+def test_bad_tables(changes, named):
+    refused(**{"edges": EDGES, "nodes": NODES, "graphs": GRAPHS} | changes, named=named)
 
 
 def test_a_column_of_numbers_with_a_text():
     amount = ["1.5"] * 19 + ["much"]
     edges = {"graph": [1] * 20, "source": range(20), "target": range(1, 21), "amount": amount}
-    said = message(edges)
-    assert "row 19 (from 0): 'much' in the column 'amount', where 95.0% are numbers" in said
+    refused(edges, named=("row 19", "'much'", "'amount'", "95.0%"))
     assert Graphs.from_tables(edges, categories="amount").edges.label_values == (("1.5", "much"),)
-    assert "'much' in the column 'amount' is not a finite" in message(edges, numbers="amount")
+    refused(edges, numbers="amount", named=("'much'", "'amount'"))
 
 
 def test_columns_that_are_no_features_are_said():
@@ -246,8 +221,7 @@ def test_columns_that_are_no_features_are_said():
     edges["when"] = pd.date_range("2020", periods=count)
     edges["remark"] = [f"remark {i}" for i in range(count)]
     edges["path"] = [[1, 2]] * count
-    said = r"when \(dates\), remark \(another text in each row\), path \(lists\)"
-    with pytest.warns(UserWarning, match=said):
+    with pytest.warns(UserWarning, match=r"when .*remark .*path "):
         graphs = Graphs.from_tables(edges)
     assert graphs.num_edge_features == 0
     with warnings.catch_warnings():
@@ -314,10 +288,7 @@ def test_what_is_to_be_learnt_may_stand_in_any_table():
 
 def test_a_class_that_changes_within_a_graph():
     edges = {**EDGES, "risk": [1, 2, 1, 1]}
-    said = message(edges, label_column="risk")
-    assert said.startswith(
-        "edges, row 1 (from 0): graph 'x' has another 'risk' there than in row 0"
-    )
+    refused(edges, label_column="risk", named=("edges, row 1", "graph 'x'", "'risk'", "row 0"))
 
 
 @settings(max_examples=40)

@@ -39,7 +39,7 @@ def test_fields_of_graphs_are_features_where_they_are_named():
         assert (whole.label_names, whole.label_values) == (("solvent",), (("ether", "water"),))
         assert whole.labels.tolist() == [[1], [0]]
     del data[1].temperature
-    with pytest.raises(LookHopsError, match=r"Graph 1 has no 'temperature'"):
+    with pytest.raises(LookHopsError, match=r"Graph 1.*'temperature'"):
         Graphs.from_pyg(data, names)
     data[1].temperature = float("inf")
     with pytest.raises(LookHopsError, match=r"Graph 1: 'temperature'.*inf"):
@@ -105,31 +105,31 @@ EDGE = torch.tensor([[0], [1]])
 
 
 @pytest.mark.parametrize(
-    ("bad", "sentence"),
+    ("bad", "named"),
     [
-        (Data(x=X, y=torch.tensor([0, 1])), "Graph 1: y must be one class"),
-        (Data(x=X, y=torch.tensor([-1])), "Graph 1: y must be one class"),
-        (Data(x=X[:, :2], y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
-        (Data(num_nodes=2, y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
-        (Data(num_nodes=0), "Graph 1 has no nodes: leave such graphs out"),
-        (HeteroData(), r"Graph 1 is a HeteroData.* to_homogeneous\(\)"),
-        ("CCO", "Graph 1 is no PyG Data, but str"),
-        (Data(x=X / 0, y=torch.tensor([0])), "Graph 1 has a node feature that is not"),
-        (Data(x=X, edge_index=EDGE + 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
-        (Data(x=X, edge_index=EDGE - 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
-        (Data(x=torch.full((2, 3), 1e300, dtype=torch.float64)), "Graph 1 has a node feature"),
-        (Data(x=X.to_sparse()), "Graph 1: x"),
-        (Data(x=X.to("meta")), "Graph 1: x"),
-        (Data(x="CCO"), "Graph 1: x"),
-        (Data(x=X, edge_index=EDGE[0]), "Graph 1: edge_index"),
-        (Data(x=X, edge_index=EDGE.float()), "Graph 1: edge_index"),
-        (Data(x=X, edge_attr="single"), "Graph 1: edge_attr"),
-        (Data(x=X, y="active"), "Graph 1: y"),
+        (Data(x=X, y=torch.tensor([0, 1])), ": y"),
+        (Data(x=X, y=torch.tensor([-1])), ": y"),
+        (Data(x=X[:, :2], y=torch.tensor([0])), ": x"),
+        (Data(num_nodes=2, y=torch.tensor([0])), ": x"),
+        (Data(num_nodes=0), ""),
+        (HeteroData(), ".*HeteroData"),
+        ("CCO", ".*str"),
+        (Data(x=X / 0, y=torch.tensor([0])), ".*node feature"),
+        (Data(x=X, edge_index=EDGE + 1, y=torch.tensor([0])), ".*edge"),
+        (Data(x=X, edge_index=EDGE - 1, y=torch.tensor([0])), ".*edge"),
+        (Data(x=torch.full((2, 3), 1e300, dtype=torch.float64)), ".*node feature"),
+        (Data(x=X.to_sparse()), ": x"),
+        (Data(x=X.to("meta")), ": x"),
+        (Data(x="CCO"), ": x"),
+        (Data(x=X, edge_index=EDGE[0]), ": edge_index"),
+        (Data(x=X, edge_index=EDGE.float()), ": edge_index"),
+        (Data(x=X, edge_attr="single"), ": edge_attr"),
+        (Data(x=X, y="active"), ": y"),
     ],
 )
-def test_what_cannot_be_packed_is_said(bad: Data, sentence: str):
+def test_what_cannot_be_packed_is_refused(bad: Data, named: str):
     good = Data(x=X, edge_index=EDGE, y=torch.tensor([0]))
-    with pytest.raises(LookHopsError, match=sentence):
+    with pytest.raises(LookHopsError, match=f"Graph 1{named}"):
         Graphs.from_pyg([good, bad])
 
 
