@@ -52,6 +52,11 @@ class Columns(Names):
     # ---------------------------------------------------------------- what there is
 
     @property
+    def names(self) -> Columns:
+        """The columns by their names alone."""
+        return replace(self, blanks=(), weight=None)
+
+    @property
     def encoded(self) -> list[int]:
         """Which of the numbers are encoded: all but the weight."""
         return [number for number, name in enumerate(self.numbers) if name != self.weight]
@@ -214,7 +219,7 @@ def by_name(columns: Columns, features: Features, where: str) -> Found:
     that are all one-hot are labels in one set and numbers in another: each is read as the other.
     """
     given = Columns.of(features).called_as(columns)
-    if given.are_those_of(columns):
+    if given == columns.names:
         return Found(columns.holding(features.numbers, features.labels))
     found, labels = Found(), []
     here = dict(zip(given.features, features.split(), strict=True))
@@ -268,7 +273,7 @@ def by_position(columns: Columns, features: Features, where: str, trained_on: st
     There must be as many columns, or none that the model reads.
     """
     given = Columns.of(features)
-    if given.without_not_seen.are_those_of(columns):  # read before
+    if given.without_not_seen == columns.names:  # read before
         return Found(features)
     if not columns.width:
         return Found(extra=[*given.features])

@@ -131,30 +131,31 @@ class Encoding:
                 f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "
                 f"trained on {self.name}, with features made by {self.featuriser!r}."
             )
-        known = self.by_name and not _are_unnamed(graphs)
-        named = {"nodes": known, "edges": known, "whole": self.whole and not self.whole.are_unknown}
+        named = self.by_name and not _are_unnamed(graphs)
         sides = {"nodes": self.nodes, "edges": self.edges, "whole": self.whole}
         found: dict[str, Found] = {}
+        missing: list[str] = []
+        notes: list[str] = []
         for owner, columns in sides.items():
-            if columns is not None:
-                features, where = graphs.features[owner], f"{graphs.name}: its {CALLED[owner]}"
-                if owner == "whole" and named[owner]:
-                    features = completed(graphs, columns)
-                if named[owner]:
-                    found[owner] = by_name(columns, features, where)
-                else:
-                    found[owner] = by_position(columns, features, where, self.name)
-        missing = [
-            text for owner, side in found.items() for text in side.missing_in_words(CALLED[owner])
-        ]
+            if columns is None:
+                continue
+            features, called = graphs.features[owner], CALLED[owner]
+            if owner == "whole" and (named := not columns.are_unknown):
+                features = completed(graphs, columns)
+            where = f"{graphs.name}: its {called}"
+            if named:
+                found[owner] = by_name(columns, features, where)
+            else:
+                found[owner] = by_position(columns, features, where, self.name)
+            missing += found[owner].missing_in_words(called)
+            notes += found[owner].notes(called, columns)
         if missing:
             lacks_whole = "whole" in found and found["whole"].missing
             raise (FeatureMissing if lacks_whole else LookHopsError)(
                 f"{graphs.name}: {'; '.join(missing)}. The model was trained on {self.name}."
             )
-        for owner, side in found.items():
-            for note in side.notes(CALLED[owner], sides[owner] or Columns()):
-                warnings.warn(f"{graphs.name}: {note}", ReadOtherwise, stacklevel=3)
+        for note in notes:
+            warnings.warn(f"{graphs.name}: {note}", ReadOtherwise, stacklevel=3)
         return graphs.changed(**{owner: side.features for owner, side in found.items()})
 
     def check_weights(self, graphs: Graphs) -> None:

@@ -78,11 +78,6 @@ class Names:
         """Whether the source knew neither names nor values."""
         return self.are_default and self.values == default_values(self.sizes)
 
-    def are_those_of(self, other: Names) -> bool:
-        """Whether numbers, labels and values are called as others are."""
-        theirs = other.numbers, other.labels, other.values
-        return (self.numbers, self.labels, self.values) == theirs
-
     def with_values_of(self, other: Names) -> Names:
         """The same, with the values that labels have in others after their own."""
         others = other.values_of
