@@ -15,12 +15,12 @@ from lookhops.cli.shared.output import (
     check_folder,
     check_picture,
     command_line,
-    err,
     out,
     print_json,
     print_line,
     print_saved,
     print_table,
+    remark,
     write_page,
 )
 from lookhops.cli.shared.parameters import AUTO, Json, Plugins, Training, with_options
@@ -149,7 +149,7 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
 
     graphs, left, executor = contest.graphs, Left(), options.executor()
     if contest.recommended:
-        print_line(f"recommended is {contest.recommended}", err)
+        remark(f"recommended is {contest.recommended}")
     tell_remarks(graphs, contest.plan)
     with Store(path) as store:
         # What a report says besides: the graphs' counts and the command.
@@ -282,7 +282,7 @@ def _tune(
         def show(event: Event) -> None:
             bar.advance(task, event.finished)
             if event.text:
-                print_line(f"{event.text} ({duration(time.monotonic() - start)})", err)
+                remark(f"{event.text} ({duration(time.monotonic() - start)})")
             check()
 
         return tune_into(

@@ -12,11 +12,10 @@ from lookhops.cli.shared.output import (
     ReportFile,
     check_picture,
     command_line,
-    err,
     out,
     print_json,
-    print_line,
     print_section,
+    remark,
     write_page,
 )
 from lookhops.cli.shared.parameters import Json, with_options
@@ -119,7 +118,7 @@ def _draw(found: HopInformation, everything: dict[str, Any], graphs: Graphs, pat
         write_report(_page(everything, graphs), path)
     else:
         save(found.plot(), path)
-    print_line(f"drawn to {path}", err)
+    remark(f"drawn to {path}")
 
 
 def _page(everything: dict[str, Any], graphs: Graphs) -> Report:

@@ -14,11 +14,11 @@ from lookhops.cli.shared.output import (
     ReportFile,
     check_folder,
     command_line,
-    err,
     out,
     print_json,
     print_line,
     print_table,
+    remark,
     write_page,
 )
 from lookhops.cli.shared.parameters import Json, with_options
@@ -178,7 +178,7 @@ def _run(
             where = (name, graphs.fingerprint)
             notes[name] = {"data": store.note(*where, "data", partial(plan.data_note, graphs))}
             if any("gain" in part for part in parts):
-                err.print(f"{name}: information gain")
+                remark(f"{name}: information gain")
                 notes[name]["gain"] = store.note(*where, "gain", partial(plan.gain_note, graphs))
         results = Results(store.collect(cells), notes, quick)
     return results, left

@@ -17,11 +17,10 @@ from lookhops.cli.shared.output import (
     check_output,
     check_page,
     command_line,
-    err,
     out,
     panel,
     print_json,
-    print_line,
+    remark,
     warn,
     write_page,
 )
@@ -129,7 +128,7 @@ def predict(
         if as_json:
             print_json(written.records)
         if file is not None:
-            print_line(f"{output}: {counted(file.rows, 'row')}", err)
+            remark(f"{output}: {counted(file.rows, 'row')}")
         written.tell()
 
 
@@ -207,7 +206,7 @@ class Writer:
             are = agreeing(self.unlike, "is", "are")
             warn(f"{which} {are} unlike all that the model was trained on")
         if self.task is not None and self.known:
-            print_line(self.task.agreement_in_words(self.agreement, self.known, self.when), err)
+            remark(self.task.agreement_in_words(self.agreement, self.known, self.when))
 
 
 @with_options
@@ -258,7 +257,7 @@ def embed(
                 stream, predictor.device, lambda part: predictor.embed(part.graphs, seed, bits)
             )
             work_through(stream, computed, write)
-        print_line(f"{output}: {counted(file.rows, 'row')}", err)
+        remark(f"{output}: {counted(file.rows, 'row')}")
         if not predictor.models[seed].convs and not bits:
             warn("the model has no layers to read out, and no bits were asked for")
 

@@ -13,9 +13,9 @@ import typer
 from lookhops.cli.shared.output import (
     check_page,
     command_line,
-    err,
     print_json,
     print_line,
+    remark,
     write_page,
 )
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
@@ -172,10 +172,10 @@ def serve(
     def ready() -> None:
         at = address_of(bound)
         names = ", ".join(folder.resolve().name for folder in models)
-        print_line(f"{names}: {at}/{f'#token={token}' if token else ''}", err)
+        remark(f"{names}: {at}/{f'#token={token}' if token else ''}")
 
     run(app, bound, ready)
-    print_line("stopped", err)
+    remark("stopped")
 
 
 def _token(path: Path) -> str:

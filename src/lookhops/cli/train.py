@@ -17,8 +17,8 @@ from lookhops.cli.shared.output import (
     err,
     out,
     print_json,
-    print_line,
     print_saved,
+    remark,
     warn,
     write_page,
 )
@@ -164,7 +164,7 @@ def _tell_molecules(graphs: Graphs) -> None:
 
     counts = molecule_counts(graphs)
     if counts and (words := in_words(counts)):
-        print_line(f"{graphs.name}: {words} (--duplicates and --salts choose what is done)", err)
+        remark(f"{graphs.name}: {words} (--duplicates and --salts choose what is done)")
 
 
 def _learner(
@@ -185,7 +185,7 @@ def _learner(
         return NetworkLearner(replace(network, k=chosen_k)), plan, information
     if kind in (None, "recommended"):
         found = recommend(graphs, task_of(graphs), plan.training_graphs)
-        print_line(f"{graphs.name}: {found.said} (--model network: a network)", err)
+        remark(f"{graphs.name}: {found.said} (--model network: a network)")
         return found.learner, plan, None
     return *_named(kind, plan, run), None
 
@@ -234,7 +234,7 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
         warn(f"k = {information.max_k}, the most that was measured; suggested was k = {found}")
         found = information.max_k
     else:
-        print_line(f"k = {found}, which the hop information suggests", err)
+        remark(f"k = {found}, which the hop information suggests")
     return found, information
 
 
@@ -288,7 +288,7 @@ def _train(
     if run.workers > 1:
         from lookhops.models.ray import train_on_ray
 
-        print_line(f"training on {run.workers} workers of a Ray cluster", err)
+        remark(f"training on {run.workers} workers of a Ray cluster")
         options |= cluster | {"splits": plan}
         return train_on_ray(output, graphs, learner, plan.protocol, **options)
     remarks = cache(lambda: tell_remarks(graphs, plan))  # what cannot be trained says that first
@@ -296,7 +296,7 @@ def _train(
     fitting = "" if learner.has_epochs else f"fitting {learner.spelled}"
     if fitting:
         splits = counted(len(plan.splits), "split")
-        print_line(f"{fitting}: {splits} of {plan.training_graphs:,} training graphs", err)
+        remark(f"{fitting}: {splits} of {plan.training_graphs:,} training graphs")
     display = epoch_display(plan.protocol, fitting=fitting)
     try:
         with logs as log, stoppable(again) as check, display as show:

@@ -66,6 +66,11 @@ def print_line(text: str, console: Console = out) -> None:
     console.print(escape(text), soft_wrap=True)
 
 
+def remark(text: str) -> None:
+    """Print such text on stderr."""
+    print_line(text, err)
+
+
 def bar(fraction: float, width: int) -> str:
     """A bar of at most ``width`` characters."""
     block = "█" if out.encoding.lower().startswith("utf") else "#"

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lookhops.cli.shared.output import err, print_line, warn
+from lookhops.cli.shared.output import remark, warn
 from lookhops.core import reading as graph_reading
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import keep_memory
@@ -212,7 +212,7 @@ class GraphReader(graph_reading.Reading):
         chosen = inferred or self.target is not None or self.task != "auto"
         if chosen or graphs.num_classes == 0 or not known_targets(graphs.y).all():
             for sentence in target_sentences(graphs):
-                print_line(sentence, err)
+                remark(sentence)
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]
@@ -278,11 +278,11 @@ def _without_split(source: str, graphs: Graphs, reading: GraphReader, split: str
             shown = shlex.quote(",".join(names[:SHOWN]))
             more = f" ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
             which = agreeing(len(names), "a column is", f"{len(names)} columns are")
-            print_line(f"{which} not read; as features: --features {shown}{more}", err)
+            remark(f"{which} not read; as features: --features {shown}{more}")
     elif reading.features.strip().lower() == ALL:
         graphs = replace(graphs, whole=graphs.whole.without([split]))
         read = [name for name in graphs.whole.names.features if name in graphs.columns]
-        print_line(f"columns that are features: {listed(read) if read else 'none'}", err)
+        remark(f"columns that are features: {listed(read) if read else 'none'}")
     return graphs
 
 

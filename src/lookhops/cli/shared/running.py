@@ -22,7 +22,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from lookhops.cli.shared.output import err, print_line, warn
+from lookhops.cli.shared.output import err, remark, warn
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import option
 from lookhops.core.words import agreeing, counted
@@ -51,8 +51,8 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
 
 def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
     """Warn of parts with few graphs of a class, before the training begins."""
-    for remark in plan.remarks(graphs):
-        warn(remark)
+    for text in plan.remarks(graphs):
+        warn(text)
 
 
 @contextmanager
@@ -85,12 +85,12 @@ def epoch_display(
         bar.update(task, completed=epoch, description=f"{title}{which}", figures=figures)
         if not err.is_terminal and time.monotonic() - spoken > QUIET:
             spoken = time.monotonic()
-            print_line(f"{title}{which}: {figures}", err)
+            remark(f"{title}{which}: {figures}")
         for run in progress.runs if which != ALL else ():
             if run.done(progress.protocol) and run.key not in reported:
                 reported.add(run.key)
                 name = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
-                print_line(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}", err)
+                remark(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}")
 
     with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
         total_epochs = None if fitting else protocol.max_epochs
@@ -144,7 +144,7 @@ def stoppable(again: str) -> Iterator[Callable[[], None]]:
     try:
         yield check
     except KeyboardInterrupt as stop:
-        print_line(f"lookhops: interrupted; go on with: {again}", err)
+        remark(f"lookhops: interrupted; go on with: {again}")
         sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
     finally:
         for number, handler in before.items():
@@ -224,7 +224,7 @@ def run_plan(
             if event.text:
                 bar.advance(task, event.finished)
                 done = f"{bar.tasks[0].completed:.0f} of {counted(total, 'run')}"
-                print_line(f"{event.text} ({done})", err)
+                remark(f"{event.text} ({done})")
 
         limit = inf if time_limit is None else time_limit
         try:
@@ -232,7 +232,7 @@ def run_plan(
         except KeyboardInterrupt:
             if finished := int(bar.tasks[0].completed):
                 kept = f"{finished:,} of {counted(total, 'run')} {agreeing(finished, 'is', 'are')}"
-                print_line(f"{kept} in the store; the same command goes on.", err)
+                remark(f"{kept} in the store; the same command goes on.")
             raise
     left.said += found.failures
     left.failed |= bool(found.failures)

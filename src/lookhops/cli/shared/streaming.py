@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
-from lookhops.cli.shared.output import err, print_line, warn
+from lookhops.cli.shared.output import err, remark, warn
 from lookhops.cli.shared.reading import load, warnings_as_lines
 from lookhops.cli.shared.running import QUIET, progress_bar
 from lookhops.core.errors import LookHopsError
@@ -155,8 +155,8 @@ def work_through(
         for (part, _), _ in _in_order(writer, lambda pair: write(*pair), computed, WAITING):
             done += len(part.graphs)
             show(done, part.share)
-    for remark in stream.remarks():
-        warn(remark)
+    for text in stream.remarks():
+        warn(text)
 
 
 def _in_order(
@@ -187,7 +187,7 @@ def _display() -> Iterator[Callable[[int, float | None], None]]:
         if not err.is_terminal and now - spoken > QUIET:
             spoken = now
             left = "" if not share else f", {(now - start) * (1 / share - 1):,.0f} s left"
-            print_line(said + left, err)
+            remark(said + left)
 
     with progress_bar(TextColumn("{task.fields[said]}"), TimeRemainingColumn()) as bar:
         task = bar.add_task("", total=None, said="")
@@ -208,10 +208,10 @@ def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[
             if resume:
                 file.resume(stream.skip(sys.maxsize))
                 if file.rows:
-                    print_line(f"going on after {counted(file.rows, 'row')} of {file.part}", err)
+                    remark(f"going on after {counted(file.rows, 'row')} of {file.part}")
             yield file
     except KeyboardInterrupt:
         if file.rows:
             first = f"{file.part} holds the first {counted(file.rows, 'row')}"
-            print_line(f"{first}; the same command with --resume goes on.", err)
+            remark(f"{first}; the same command with --resume goes on.")
         raise
