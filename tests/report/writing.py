@@ -6,8 +6,7 @@ Run as a script: ``writing.py STORE``.
 import json
 import sys
 
-from lookhops.runs.rows import checksum
-from lookhops.runs.store import Store
+from lookhops.runs.store import Store, checksum
 
 MODELS = ("gcn", "licheb+lookhops")
 COPY = (

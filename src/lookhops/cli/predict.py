@@ -51,7 +51,6 @@ class Prediction(Streaming):
 
     Args:
         ray: Workers of a Ray cluster that answer; by default this process does.
-        address: ray: the cluster (``auto``, HOST:PORT); by default one on this machine.
     """
 
     ray: int | None = option(None, least=1)

@@ -61,7 +61,6 @@ class TrainingRun:
             large that one training takes several cores, it is one.
         workers: Processes of a Ray cluster that train together, each on its share of every batch;
             by default this one alone.
-        address: workers: the cluster (``auto``, HOST:PORT); by default one on this machine.
     """
 
     device: str = "auto"

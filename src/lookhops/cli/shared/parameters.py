@@ -45,6 +45,7 @@ Training = Annotated[Protocol, "Training and splits"]
 AUTO = Protocol(split="auto")
 #: What options mean that stand in several commands; a docstring there need not say it again.
 SHARED_TEXTS = {
+    "address": "Of a Ray cluster: auto or HOST:PORT; by default one on this machine.",
     "coverage": "Probability with which a set or an interval holds the truth.",
     "device": "cpu, cuda, or auto: a GPU where there is one.",
     "precision": argument_texts(Protocol)["precision"],

@@ -165,7 +165,6 @@ class Runner:
         runner: local, or ray: a cluster.
         processes: local: how many runs are trained at a time, on a GPU how many stacks of them; by
             default one for each core, one on a GPU. 1 for times to report.
-        address: ray: the cluster (``auto``, HOST:PORT); by default one on this machine.
         cpus_per_task: ray: cores that a task takes.
         gpus_per_task: ray: GPUs that a task takes.
     """
