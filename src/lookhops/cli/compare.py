@@ -179,7 +179,7 @@ def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[Pa
 
     if folder is None and plot is None:
         return []
-    paths, costs = [], cost_picture(found.costs(), found.main)
+    paths, costs = [], cost_picture(found)
     if folder is not None:
         # Those of pairs in an earlier comparison would stand beside these models.
         with changing(folder, without=OF_PAIRS) as new:

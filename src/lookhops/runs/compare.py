@@ -20,15 +20,7 @@ from lookhops.runs.executor import train_here
 from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.plan import Entry, parse_models
 from lookhops.runs.results import CellResult, shared_seeds
-from lookhops.runs.statistics import (
-    Cost,
-    Pair,
-    by_mean,
-    cliques,
-    compare_pairs,
-    mean_ranks,
-    mean_std,
-)
+from lookhops.runs.statistics import Pair, by_mean, cliques, compare_pairs, mean_ranks, mean_std
 from lookhops.runs.store import Store
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Metric, task_of
@@ -140,13 +132,6 @@ class Comparison:
         note = " ".join(filter(None, parts))
         title = f"{self.dataset}: {drawn}"
         return Table([*texts], rows, note, "models", title, records, best=0)
-
-    def costs(self) -> list[Cost]:
-        """What each model takes of time and parameters for its mean score."""
-        return [
-            Cost(r["model"], r["mean"], r["seconds_a_seed"], r["parameters"])
-            for r in self.models_table().records
-        ]
 
     def _costs_in_words(self) -> str:
         on_gpu = [run.machine.device != "cpu" for cell in self.finished for run in cell.runs]

@@ -107,16 +107,6 @@ def cliques(order: Sequence[str], pairs: Sequence[Pair]) -> list[list[str]]:
     return runs
 
 
-@dataclass(frozen=True)
-class Cost:
-    """What a model takes for its mean score: seconds of one split, parameters if they count."""
-
-    model: str
-    score: float
-    seconds: float
-    parameters: int | None
-
-
 def pareto_front(
     costs: Sequence[float], scores: Sequence[float], higher_is_better: bool = True
 ) -> list[int]:

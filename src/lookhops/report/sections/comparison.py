@@ -26,8 +26,7 @@ from lookhops.core.words import (
 from lookhops.report.page import Block, Chart, Folded, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
 from lookhops.runs.compare import Comparison
-from lookhops.runs.statistics import Cost, Pair, pareto_front
-from lookhops.tasks import Metric
+from lookhops.runs.statistics import Pair, pareto_front
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -123,7 +122,7 @@ def _comparison_blocks(group: Comparison) -> list[Block]:
         )
         blocks.append(differences(group, shown, note, high))
     if len(group.cells) > 1:
-        blocks += cost_charts(group.costs(), group.main, n).values()
+        blocks += cost_charts(group, n).values()
     if many:
         blocks.append(Folded(replace(group.pairs_table(), note=f"All {len(pairs)} pairs")))
     return blocks
@@ -184,29 +183,29 @@ def differences(group: Comparison, pairs: Sequence[Pair], caption: str, height: 
     )
 
 
-def cost_charts(costs: Sequence[Cost], main: Metric, n: str) -> dict[str, Chart]:
+def cost_charts(group: Comparison, n: str) -> dict[str, Chart]:
     """The main metric against time and against parameters; ``n`` is the sample size in words."""
-    numbers = {cost.model: str(number) for number, cost in enumerate(costs, 1)}
-    time = {cost: cost.seconds for cost in costs if cost.seconds}
-    sizes = {cost: float(cost.parameters) for cost in costs if cost.parameters}
-    charts = {"seconds a split": time, **({"parameters": sizes} if len(sizes) > 1 else {})}
-    return {title: _chart(x, numbers, title, main, n) for title, x in charts.items()}
+    found = {name: cell.metrics for name, cell in group.cells.items()}
+    time = {name: sum(one["seconds"]) / len(one["seconds"]) for name, one in found.items()}
+    sizes = {name: one["parameters"][0] for name, one in found.items() if one["parameters"][0]}
+    charts = {"seconds a split": {name: seconds for name, seconds in time.items() if seconds}}
+    charts |= {"parameters": sizes} if len(sizes) > 1 else {}
+    return {title: _chart(group, x, title, n) for title, x in charts.items()}
 
 
-def cost_picture(costs: Sequence[Cost], main: Metric) -> MatplotlibFigure:
+def cost_picture(group: Comparison) -> MatplotlibFigure:
     """The same charts for a file, with the names of the models below."""
-    panels = {title: chart.figure for title, chart in cost_charts(costs, main, "").items()}
-    names = ", ".join(f"{number} {short(cost.model)}" for number, cost in enumerate(costs, 1))
+    panels = {title: chart.figure for title, chart in cost_charts(group, "").items()}
+    names = ", ".join(f"{number} {short(name)}" for number, name in enumerate(group.cells, 1))
     note = f"{names}. On the line: no other model is better at less cost."
     return picture(panels, note=note, height=3.4)
 
 
-def _chart(
-    found: Mapping[Cost, float], numbers: Mapping[str, str], title: str, main: Metric, n: str
-) -> Chart:
+def _chart(group: Comparison, found: Mapping[str, float], title: str, n: str) -> Chart:
     """The main metric against one cost; a line joins the models that no other beats for less."""
-    costs, x = list(found), list(found.values())
-    y = [cost.score for cost in costs]
+    models, x, main = list(found), list(found.values()), group.main
+    numbers = {name: str(number) for number, name in enumerate(group.cells, 1)}
+    y = [group.mean(name) for name in models]
     front = pareto_front(x, y, main.higher_is_better)
     line = {"color": "var(--blue)", "width": 2}
     ends = [x[i] for i in front], [y[i] for i in front]
@@ -216,21 +215,20 @@ def _chart(
         ("others", [i for i in range(len(x)) if i not in front], "muted", "circle-open"),
     ):
         if places:
-            models = [costs[i].model for i in places]
+            shown = [models[i] for i in places]
             at = [x[i] for i in places], [y[i] for i in places]
             dots = marks(*at, "%{customdata}: %{y:.4g}", name, colour, symbol, size=10)
-            texts = {"text": [numbers[model] for model in models], "textposition": "top center"}
-            names = {"customdata": [label(model) for model in models]}
+            texts = {"text": [numbers[model] for model in shown], "textposition": "top center"}
+            names = {"customdata": [label(model) for model in shown]}
             traces.append({**dots, "mode": "markers+text", **texts, **names})
     rows = []
-    for i, cost in enumerate(costs):
-        name, best = f"{numbers[cost.model]}  {cost.model}", "yes" if i in front else "no"
-        rows.append((name, main.written(cost.score / main.scale), f"{x[i]:,.4g}", best))
+    for i, model in enumerate(models):
+        name, best = f"{numbers[model]}  {model}", "yes" if i in front else "no"
+        rows.append((name, main.written(y[i] / main.scale), f"{x[i]:,.4g}", best))
     said = f"Test {main.title} against {title}"
     return Chart(
         figure(traces, axis(title, type="log"), axis(f"test {main.heading}", zeroline=False)),
-        f"{said}. No other model is better for less than "
-        f"{joined([costs[i].model for i in front])}.",
+        f"{said}. No other model is better for less than {joined([models[i] for i in front])}.",
         f"{said}; the line joins the models that no other beats at less cost. Models are numbered "
         f"as in the table above. {n}.",
         Table(("model", f"test {main.title}", title, "on the line"), rows),
