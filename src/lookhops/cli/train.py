@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -325,18 +325,13 @@ def _tensorboard(folder: Path | None) -> Iterator[Callable[[Epoch], None]]:
     except ImportError as error:
         message = "TensorBoard logs need a package more: pip install tensorboard."
         raise LookHopsError(message) from error
-    writers: dict[str, Any] = {}
+    with ExitStack() as stack:
+        writer_of = cache(lambda key: stack.enter_context(SummaryWriter(f"{folder}/seed-{key}")))
 
-    def log(epoch: Epoch) -> None:
-        for run in epoch.runs:
-            if run.key not in writers:
-                writers[run.key] = SummaryWriter(f"{folder}/seed-{run.key}")
-            row = run.history[-1]
-            for name in (name for name in row if name not in ("epoch", "seconds")):
-                writers[run.key].add_scalar(name, row[name], int(row["epoch"]))
+        def log(epoch: Epoch) -> None:
+            for run in epoch.runs:
+                row = run.history[-1]
+                for name in (name for name in row if name not in ("epoch", "seconds")):
+                    writer_of(run.key).add_scalar(name, row[name], int(row["epoch"]))
 
-    try:
         yield log
-    finally:
-        for writer in writers.values():
-            writer.close()

@@ -13,14 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich import progress as rich
 
 from lookhops.cli.shared.output import err, remark, warn
 from lookhops.core.errors import LookHopsError
@@ -42,11 +35,11 @@ QUIET = 30.0
 ALL = "all graphs"
 
 
-def progress_bar(*columns: ProgressColumn) -> Progress:
+def progress_bar(*columns: rich.ProgressColumn) -> rich.Progress:
     """A bar on stderr, where someone sees it: what is done, the bar, ``columns``, the time."""
-    parts = (TextColumn("{task.description}"), BarColumn(bar_width=20), *columns)
-    hidden = not err.is_terminal
-    return Progress(*parts, TimeElapsedColumn(), console=err, transient=True, disable=hidden)
+    before = (rich.TextColumn("{task.description}"), rich.BarColumn(bar_width=20))
+    parts = (*before, *columns, rich.TimeElapsedColumn())
+    return rich.Progress(*parts, console=err, transient=True, disable=not err.is_terminal)
 
 
 def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
@@ -92,7 +85,7 @@ def epoch_display(
                 name = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
                 remark(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}")
 
-    with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
+    with progress_bar(rich.TextColumn("{task.fields[figures]}")) as bar:
         total_epochs = None if fitting else protocol.max_epochs
         task = bar.add_task(fitting, total=total_epochs, figures="")
         yield show
@@ -216,7 +209,7 @@ def run_plan(
     from lookhops.runs import executor as executors
 
     total = sum(len(cell.protocol.seeds) for cell in cells)
-    with progress_bar(MofNCompleteColumn()) as bar:
+    with progress_bar(rich.MofNCompleteColumn()) as bar:
         task = bar.add_task("runs", total=total)
 
         def show(event: Event) -> None:
