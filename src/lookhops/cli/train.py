@@ -296,7 +296,7 @@ def _train(
     if fitting:
         splits = counted(len(plan.splits), "split")
         remark(f"{fitting}: {splits} of {plan.training_graphs:,} training graphs")
-    display = epoch_display(plan.protocol, fitting=fitting)
+    display = epoch_display(plan.protocol, fitting)
     try:
         with logs as log, stoppable(again) as check, display as show:
 

@@ -49,15 +49,11 @@ def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
 
 
 @contextmanager
-def epoch_display(
-    protocol: Protocol, title: str = "", fitting: str = ""
-) -> Iterator[Callable[[Epoch], None]]:
+def epoch_display(protocol: Protocol, fitting: str) -> Iterator[Callable[[Epoch], None]]:
     """A function that shows an epoch in a bar, or without a terminal by a line now and then.
 
-    A line, begun by the title, reports each finished run. ``fitting`` is what is fitted without
-    epochs.
+    A line reports each finished run. ``fitting`` is what is fitted where there are no epochs.
     """
-    title = f"{title}, " if title else ""
     reported: set[str] = set()
     going_on: dict[str, list[Run]] = {}  # of each stack: some may be trained side by side
     total = len(protocol.seeds) * protocol.members
@@ -75,15 +71,15 @@ def epoch_display(
             if key in last[0]:  # there is nothing to stop by where all graphs are trained on
                 figures += f"  {name} {sum(row[key] for row in last) / len(last):.3f}"
         which = _which(going)
-        bar.update(task, completed=epoch, description=f"{title}{which}", figures=figures)
+        bar.update(task, completed=epoch, description=which, figures=figures)
         if not err.is_terminal and time.monotonic() - spoken > QUIET:
             spoken = time.monotonic()
-            remark(f"{title}{which}: {figures}")
+            remark(f"{which}: {figures}")
         for run in progress.runs if which != ALL else ():
             if run.done(progress.protocol) and run.key not in reported:
                 reported.add(run.key)
                 name = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
-                remark(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}")
+                remark(f"{name} ({len(reported)} of {total}): {_ending(run)}")
 
     with progress_bar(rich.TextColumn("{task.fields[figures]}")) as bar:
         total_epochs = None if fitting else protocol.max_epochs
