@@ -79,14 +79,6 @@ class Entrants:
     seeds: str | None = None
     members: int | None = None
 
-    def contest(self, graphs: Graphs, plan: SplitPlan) -> Contest:
-        """The contest of these models on these splits."""
-        from lookhops.runs.fair import Contest, parse_grid
-        from lookhops.runs.plan import parse_models
-
-        models, grid = parse_models(self.models), parse_grid(self.grid)
-        return Contest.of(graphs, models, plan, grid, self.protocol)
-
 
 @with_options
 def compare(
@@ -116,7 +108,8 @@ def compare(
         output: Folder for tables and the plots of ranks and costs.
         plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
-    from lookhops.runs.fair import named_protocol
+    from lookhops.runs.fair import Contest, named_protocol, parse_grid
+    from lookhops.runs.plan import parse_models
 
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
@@ -130,14 +123,20 @@ def compare(
     given = splitting.splits is not None
     training = named_protocol(entrants.protocol, training, given, entrants.members)
     graphs, plan = splitting.plan(source, graphs, training, entrants.seeds, reading, SEEDS)
-    found, left = _run(entrants.contest(graphs, plan), path, options)
+    models, grid = parse_models(entrants.models), parse_grid(entrants.grid)
+    contest = Contest.of(graphs, models, plan, grid, entrants.protocol)
+    found, left = _run(contest, path, options)
     written = _write(found, output, plot)
     if as_json:
         print_json({**found.to_json(), "files": [*map(str, written)], "left": left.said})
     else:
         _print(found, [*filter(None, (output, plot))])
     if report is not None:
-        _report(found, path, report, quiet=as_json)
+        from lookhops.report.runs import read_store, runs_report
+
+        stored = read_store(path, found.best.key.fingerprint)  # whatever else the store has
+        made = runs_report(replace(stored, cells=found.finished, quick=False))
+        write_page(made, report, quiet=as_json)
     left.tell()
 
 
@@ -162,16 +161,7 @@ def _run(contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Lef
     return comparison(graphs.name, found, contest.about()), left
 
 
-def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
-    """The report on the models of this comparison, whatever else the store has."""
-    from lookhops.report.runs import read_store, runs_report
-
-    stored = read_store(store, found.best.key.fingerprint)
-    write_page(runs_report(replace(stored, cells=found.finished, quick=False)), path, quiet)
-
-
 def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[Path]:
-    """Write what is asked for; the files."""
     from lookhops.core.pictures import save, save_both
     from lookhops.report.paper.page import rank_figure
     from lookhops.report.sections.comparison import cost_picture

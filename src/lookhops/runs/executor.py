@@ -173,8 +173,6 @@ def train_here(
 
 
 class _Task(NamedTuple):
-    """Seeds of a cell that are being trained since a moment."""
-
     cell: Cell
     seeds: list[int]
     start: float

@@ -156,7 +156,6 @@ class Contest:
         return cells
 
     def _result(self, row: str, cells: Sequence[CellResult]) -> CellResult | None:
-        """The finished runs of a row as one cell, in the order of the splits."""
         if not cells:
             return None
         runs = {}
@@ -194,7 +193,6 @@ class Contest:
 
 
 def _combinations(row: str, grid: Grid) -> dict[str, Entry]:
-    """A row's model with every combination of the options that it takes."""
     takes = {option: values for option, values in grid.items() if _takes(row, option, values)}
     names = (
         "/".join([row, *map("=".join, zip(takes, values, strict=True))])

@@ -143,7 +143,6 @@ def record_run(
 def _measured(
     run: Run, task: Task, val: Tensor, test: Tensor, calibrated: bool = False
 ) -> dict[str, Any]:
-    """The metrics of a run's predictions, and its epochs."""
     found = task.evaluate(run.predictions["val"], val)
     validated = {f"val_{name}": found[name] for name in (task.main.name, "loss") if name in found}
     by = calibration_of(run, task, val) if calibrated else None

@@ -151,14 +151,9 @@ def print_section(section: Section) -> None:
         if isinstance(block, Table):
             print_table(block)
         elif isinstance(block, Chart):
-            print_chart(block)
+            print_table(replace(with_bars(block), note=block.caption))
         out.print()
     out.print(f"[bold]{escape(section.lead)}[/]", width=WIDTH)
-
-
-def print_chart(chart: Chart) -> None:
-    """Print the numbers of a chart, with its bars, and its caption."""
-    print_table(replace(with_bars(chart), note=chart.caption))
 
 
 def with_bars(chart: Chart) -> Table:
