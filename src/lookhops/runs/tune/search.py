@@ -67,10 +67,6 @@ class StudyFile:
             )
         return cls(path, study)
 
-    def add(self, trials: Sequence[FrozenTrial]) -> None:
-        with _explained(self.path):
-            self.study.add_trials(trials)
-
 
 def new_study(metric: Metric, **where: Any) -> Study:
     """A study whose trials are judged by a metric; in memory, unless a storage is given."""
@@ -101,8 +97,8 @@ def best(trials: Sequence[FrozenTrial], metric: Metric) -> FrozenTrial:
             "No configuration could be judged: the loss of each stopped being a number, or the "
             "validation parts are too small for the metric."
         )
-    sign = -1 if metric.higher_is_better else 1
-    return min(judged, key=lambda trial: (sign * (trial.value or 0.0), trial.number))
+    choose = max if metric.higher_is_better else min
+    return choose(judged, key=lambda trial: trial.value or 0.0)
 
 
 @contextmanager
@@ -256,7 +252,8 @@ class Search:
                 break
             self._try(self._ask(min(self.stack, trials - done), done))
             tried = finished(self.study)
-            self.file.add(tried[done:])
+            with _explained(self.file.path):
+                self.file.study.add_trials(tried[done:])
             tell(len(tried) - done, tried)
 
     def _ask(self, count: int, done: int) -> list[Trial]:

@@ -101,11 +101,8 @@ class Space:
     def parse(cls, text: str | None, protocol: Protocol | None = None) -> Space:
         """The usual space, with other values for the options that a text names.
 
-        Args:
-            text: ``hidden=64,128/k=1..3/pool=none``: some values, two ends, one value that is not
-                tuned. The options are the fields of :class:`~lookhops.nn.Architecture`, the
-                learning rate and the weight decay.
-            protocol: Its rates are those of the recommended model.
+        In ``hidden=64,128/k=1..3/pool=none`` they have some values, two ends, and one value that is
+        not tuned. The protocol's rates are those of the recommended model.
         """
         options = dict(USUAL)
         for part in text.split("/") if text else ():
@@ -121,7 +118,13 @@ class Space:
         space = cls(options, base)
         for name, one in options.items():
             for value in one:
-                space._check(name, value)
+                try:
+                    candidate = space.candidate({name: value})
+                    GraphNetwork.from_architecture(1, 2, candidate.architecture)
+                    candidate.entry.protocol(Protocol())
+                except LookHopsError as error:
+                    said = f"The space has {name}={written(value)}: {error}"
+                    raise LookHopsError(said) from error
         return cls({name: one for name, one in options.items() if space._is_read(name)}, base)
 
     def _is_read(self, name: str) -> bool:
@@ -130,14 +133,6 @@ class Space:
         if name == "k":
             return any(reads_k(conv, pool) for conv, pool in product(convs, pools))
         return name != "ratio" or set(pools) != {"none"}
-
-    def _check(self, name: str, value: Value) -> None:
-        try:
-            candidate = self.candidate({name: value})
-            GraphNetwork.from_architecture(1, 2, candidate.architecture)
-            candidate.entry.protocol(Protocol())
-        except LookHopsError as error:
-            raise LookHopsError(f"The space has {name}={written(value)}: {error}") from error
 
     @property
     def shape(self) -> list[str]:
@@ -165,7 +160,7 @@ class Space:
     def candidate(self, values: Mapping[str, Value]) -> Candidate:
         """The configuration with these values, and the recommended model's of all others.
 
-        What a network does not read stays as the recommended model has it: networks that are equal
+        What a network does not read stays as the recommended model has it, so that equal networks
         are equal candidates. Numbers have three digits, as in the candidate's name.
         """
         shape: dict[str, Any] = {
