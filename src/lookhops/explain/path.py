@@ -142,7 +142,11 @@ class Path:
             torch.cat((appearing, torch.ones_like(state[:, 0]))),
         )
         number = self._numbers(outputs + self.usual[:, None])
-        edge = self._edges(appearing, points, number[:, : steps + 1].diff(dim=1))
+        # Edges appear in steps: an answer turns in a small part of the way, which few points on all
+        # of it would miss.
+        of_edges = self._along(appearing, 1 / steps, points, of_edges=True)
+        change = number[:, : steps + 1].diff(dim=1)
+        edge = _completed(of_edges, torch.ones_like(of_edges), self.edge_graph, change).sum(1)
         node = self._nodes(state, number[:, steps:])
         return self._readings(node, edge, number[:, 0], outputs[:, steps + 1])
 
@@ -158,24 +162,20 @@ class Path:
         for half in range(2, len(state)):
             before, after = [*before, 0, half], [*after, half, 1]
         group = state[after] - state[before]
-        rule = gauss_legendre(NODE_POINTS)
-        present = torch.stack([state[before] + point * group for point, _ in rule], 1)
-        slope = self._node_slopes(present.flatten(0, 1)).unflatten(1, (len(group), len(rule)))
-        found = sum(weight * slope[:, :, place] for place, (_, weight) in enumerate(rule)) * group
+        found = self._along(state[before], group, NODE_POINTS, of_edges=False)
         change = number[:, after] - number[:, before]
         return _completed(found, group, self.graph, change).sum(1) / (len(state) - 1)
 
-    def _edges(self, appearing: Tensor, points: int, change: Tensor) -> Tensor:
-        """Shares of the edges, shape (networks, e), which are there to a share ``appearing`` when
-        a step begins, and then change the number by ``change`` (networks, steps, g).
-
-        An answer turns in a small part of the way, which few points on all of it would miss.
-        """
-        steps, rule = len(appearing), gauss_legendre(points)
-        share = torch.stack([appearing + point / steps for point, _ in rule], 1)
-        slope = self._edge_slopes(share.flatten()).unflatten(1, share.shape)
-        found = sum(weight * slope[:, :, place] for place, (_, weight) in enumerate(rule)) / steps
-        return _completed(found, torch.ones_like(found), self.edge_graph, change).sum(1)
+    def _along(self, begin: Tensor, step: Tensor | float, points: int, of_edges: bool) -> Tensor:
+        """Integrals of the slopes on each step, along the features of each node, which has so much
+        of its own (steps, n), or as all edges appear (steps); shape (networks, steps, n or e)."""
+        rule = gauss_legendre(points)
+        then = torch.stack([begin + point * step for point, _ in rule], 1)
+        at = then.flatten(0, 1)
+        none, every = at.new_zeros(len(at), len(self.graph)), at.new_ones(len(at))
+        slope = self._slopes(none, at, True) if of_edges else self._slopes(at, every, False)
+        slope = slope.unflatten(1, then.shape[:2])
+        return sum(weight * slope[:, :, place] for place, (_, weight) in enumerate(rule)) * step
 
     @torch.enable_grad()
     def _readings(self, node: Tensor, edge: Tensor, start: Tensor, network: Tensor) -> PathShares:
@@ -203,29 +203,20 @@ class Path:
 
     # ---------------------------------------------------------------- points
 
-    def _node_slopes(self, present: Tensor) -> Tensor:
-        """Slopes of the number along the features of each node, shape (networks, points, n)."""
-        ones = torch.ones_like(present[:, 0])
-        with torch.enable_grad():
-            found = []
-            for x, factor, columns in self._inputs(present, ones):
-                outputs = self._layers(x.requires_grad_(), factor, columns) + self.usual[:, None]
-                (slope,) = self._gradients(outputs, [x])
-                found.append((slope * self.change[:, None]).sum(-1))
-        return torch.cat(found, 1)
-
-    def _edge_slopes(self, share: Tensor) -> Tensor:
-        """Slopes of the number as each edge appears, shape (networks, points, e)."""
-        none = self.change.new_zeros(len(share), len(self.graph))
-        with torch.enable_grad():
-            found = []
-            for x, factor, columns in self._inputs(none, share):
-                inputs = [one.requires_grad_() for one in (factor, columns) if one is not None]
-                outputs = self._layers(x, factor, columns) + self.usual[:, None]
-                of_factor, *of_columns = self._gradients(outputs, inputs)
-                if of_columns and self.columns is not None:
-                    of_factor += (of_columns[0] * self.columns[1][:, None]).sum(-1)
-                found.append(of_factor)
+    @torch.enable_grad()
+    def _slopes(self, present: Tensor, share: Tensor, of_edges: bool) -> Tensor:
+        """Slopes of the number at points, shape (networks, points, n or e)."""
+        found = []
+        for x, factor, columns in self._inputs(present, share):
+            wanted = [factor, columns] if of_edges else [x]
+            inputs = [one.requires_grad_() for one in wanted if one is not None]
+            outputs = self._layers(x, factor, columns) + self.usual[:, None]
+            slope, *of_columns = self._gradients(outputs, inputs)
+            if not of_edges:
+                slope = (slope * self.change[:, None]).sum(-1)
+            elif of_columns and self.columns is not None:
+                slope += (of_columns[0] * self.columns[1][:, None]).sum(-1)
+            found.append(slope)
         return torch.cat(found, 1)
 
     @torch.no_grad()

@@ -15,7 +15,7 @@ from lookhops.explain.question import Part, PartShares, Question
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import kinds_of, means_of_kinds
 from lookhops.learners.gp_terms import Terms
-from lookhops.neighbourhoods import identities
+from lookhops.neighbourhoods.identities import bits_of, columns_of, identities
 from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn.whole import Fingerprint
 from lookhops.sources.rdkit.descriptors import OF_EVERY_ATOM, atom_parts
@@ -38,19 +38,13 @@ def alike(graphs: Graphs, hops: int) -> tuple[Tensor, Tensor]:
     of equals, part them for no reason that has to do with the graph: of the atoms of benzene some
     would pull towards an answer and others away from it.
     """
-    node_bits, edge_bits = _bits(graphs.nodes.numbers), _bits(graphs.edges.numbers)
+    node_bits, edge_bits = bits_of(graphs.nodes.numbers), bits_of(graphs.edges.numbers)
     code = identities(graphs, min(hops, MOST_HOPS), node_bits, edge_bins=edge_bits)[:, -1]
     code = combine(code, graphs.batch.long())
-    columns = [part.long() for part in (graphs.edges.labels, edge_bits) if part is not None]
-    features = torch.cat(columns, 1) if columns else None
+    features = columns_of(graphs.edges.labels, edge_bits)
     ends = combine(code[graphs.source.long()], code[graphs.target.long()])
     edge = combine(ends, hash_rows(features, graphs.num_edges, graphs.device))
     return kinds_of(code), kinds_of(edge)
-
-
-def _bits(numbers: Tensor | None) -> Tensor | None:
-    """Numbers as whole ones that differ where they do."""
-    return None if numbers is None else numbers.double().view(torch.int64)
 
 
 # -------------------------------------------------------------------- neighbourhoods

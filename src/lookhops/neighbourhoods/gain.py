@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -123,17 +124,12 @@ def _densities(mass: np.ndarray, of_sample: np.ndarray, concentration: float) ->
 Progress = Callable[[str, float], None]
 
 
-@dataclass(frozen=True)
-class Gains:
+class Gains(NamedTuple):
     """Divergences of the densities from one hop to the next, for k = 2 to K."""
 
     by_channel: np.ndarray  # (K - 1, d)
-    resampled: np.ndarray  # mean over the channels in each resample, (r, K - 1)
-
-    @property
-    def mean(self) -> np.ndarray:
-        """IG(k): mean over the channels that have a density, shape (K - 1); NaN where none has."""
-        return _mean(self.by_channel, axis=1)
+    mean: np.ndarray  # over the channels that have a density, or NaN, (K - 1)
+    resampled: np.ndarray  # the same in each resample, (r, K - 1)
 
 
 def measure(scope: Scope, resampling: Resampling, progress: Progress) -> Gains:
@@ -147,7 +143,8 @@ def measure(scope: Scope, resampling: Resampling, progress: Progress) -> Gains:
         if len(resampling.weights):
             resampled[c] = resampled_divergences(hops, resampling.weights)
         progress("densities", (c + 1) / columns.size)
-    return Gains(measured[np.argsort(columns)].T, _mean(resampled, axis=0))
+    by_channel = measured[np.argsort(columns)].T
+    return Gains(by_channel, _mean(by_channel, axis=1), _mean(resampled, axis=0))
 
 
 def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterator[list[Entropies]]:

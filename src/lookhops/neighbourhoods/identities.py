@@ -56,12 +56,10 @@ def identities(
     if hops < 0:
         raise LookHopsError(f"The number of hops is a whole number from 0, not {hops}.")
     nodes, device = graphs.num_nodes, graphs.device
-    known = [columns.long() for columns in (graphs.nodes.labels, bins) if columns is not None]
-    current = hash_rows(torch.cat(known, 1) if known else None, nodes, device)
-    edge_hash = None
-    kinds = (graphs.edges.labels if edge_labels else None, edge_bins)
-    if known := [columns.long() for columns in kinds if columns is not None]:
-        edge_hash = hash_rows(torch.cat(known, 1), graphs.num_edges, device)
+    current = hash_rows(columns_of(graphs.nodes.labels, bins), nodes, device)
+    edge_hash, kinds = None, columns_of(graphs.edges.labels if edge_labels else None, edge_bins)
+    if kinds is not None:
+        edge_hash = hash_rows(kinds, graphs.num_edges, device)
     found = [current]
     for _ in range(hops):
         messages = current.index_select(0, graphs.source)
@@ -70,6 +68,12 @@ def identities(
         current = combine(current, sum_rows(messages, graphs.row_ptr))
         found.append(current)
     return torch.stack(found, 1)
+
+
+def columns_of(*parts: Tensor | None) -> Tensor | None:
+    """The columns of those parts that are there, side by side."""
+    known = [part.long() for part in parts if part is not None]
+    return torch.cat(known, 1) if known else None
 
 
 def sum_rows(values: Tensor, row_ptr: Tensor) -> Tensor:
@@ -126,10 +130,10 @@ def content_hashes(graphs: Graphs, at_once: int = AT_ONCE) -> Tensor:
     .. math::
         \mathrm{hash}\Big(\mathrm{nodes}, \mathrm{edges}, \sum_i c^8_i\Big)
 
-    The identities :math:`c^8` of the nodes (:func:`~lookhops.neighbourhoods.identities`) do not
-    depend on how nodes are numbered, nor does their sum. Eight rounds of
-    the Weisfeiler-Lehman test do not distinguish two graphs with the same hash. Attributes count by
-    their bits in single precision.
+    Neither the identities :math:`c^8` of the nodes (:func:`~lookhops.neighbourhoods.identities`)
+    nor their sum depend on how nodes are numbered. Eight rounds of the Weisfeiler-Lehman test do
+    not distinguish two graphs with the same hash. Attributes count by their bits in single
+    precision.
     """
     spans = graph_ranges(graphs, at_once)
     found = [_hashes(slice_of(graphs, *span)) for span in spans]
@@ -137,14 +141,14 @@ def content_hashes(graphs: Graphs, at_once: int = AT_ONCE) -> Tensor:
 
 
 def _hashes(graphs: Graphs) -> Tensor:
-    attributes, edge_attributes = _bits(graphs.nodes.numbers), _bits(graphs.edges.numbers)
+    attributes, edge_attributes = bits_of(graphs.nodes.numbers), bits_of(graphs.edges.numbers)
     found = identities(graphs, CONTENT_HOPS, attributes, edge_bins=edge_attributes)
     sums = sum_rows(found[:, CONTENT_HOPS].contiguous(), graphs.node_ptr)
     sizes = torch.stack((graphs.nodes_per_graph, graphs.edge_ptr.diff()), 1)
     return combine(hash_rows(sizes, len(graphs), graphs.device), sums)
 
 
-def _bits(attributes: Tensor | None) -> Tensor | None:
+def bits_of(attributes: Tensor | None) -> Tensor | None:
     """Numbers as the whole numbers with the same 32 bits; the two zeros are one."""
     return None if attributes is None else (attributes.float() + 0.0).view(torch.int32).long()
 
