@@ -103,9 +103,9 @@ def test_other_poolings_are_explained_too(tmp_path, tasks, pool):
 def test_no_pooling_nothing_to_explain(tmp_path, tasks, model_folder):
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
     train_into(tmp_path / "m", tasks, Architecture(hidden=8), protocol, device="cpu")
-    with pytest.raises(LookHopsError, match="pooling"):
+    with pytest.raises(LookHopsError, match="--pool"):
         list(explain(Predictor(tmp_path / "m", "cpu"), tasks[:1]))
-    with pytest.raises(LookHopsError, match=r"seed 5.*11, 22"):
+    with pytest.raises(LookHopsError, match="5.*11, 22"):
         list(explain(Predictor(model_folder, "cpu"), tasks[:1], seed=5))
 
 

@@ -23,7 +23,7 @@ KINDS = ("walk", "ball")
 def test_equals_a_loop_over_nodes(graphs: Graphs, kind: str, block_size: int):
     x = graphs.x
     if not len(x) or torch.all(x == x[0]):
-        with pytest.raises(LookHopsError, match=r"no nodes to look at|no hop adds information"):
+        with pytest.raises(LookHopsError):
             kinfo(graphs, 4, kind)
         return
     found = kinfo(graphs, 4, kind, block_size)

@@ -45,5 +45,5 @@ def test_a_graph_has_the_same_alone(graphs):
 
 
 def test_hops_below_zero(tasks):
-    with pytest.raises(LookHopsError, match="from 0"):
+    with pytest.raises(LookHopsError, match="-1"):
         found(tasks, -1)
