@@ -7,8 +7,10 @@ import torch
 
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
+from lookhops.explain import Attributions
 from lookhops.models.training import train_into
 from lookhops.sources.hop_tasks import hop_task
+from lookhops.tasks import ClassAnswers
 
 POOLS = ("lookhops", "none", "topk", "edge", "asap", "diffpool")
 NUMBERS = ("value", "baseline", "whole")
@@ -54,3 +56,26 @@ def moved(one, two, part):
 def architecture_with(pool: str) -> Architecture:
     """A small network with this pooling; the recommended one has ours."""
     return SMALL if pool == "lookhops" else Architecture(pool=pool, hidden=8, layers=2)
+
+
+def sums(found: Attributions) -> np.ndarray:
+    """Baseline and all shares of each graph."""
+    graph = found.graphs.batch.numpy()
+    nodes = np.bincount(graph, found.node, len(found))
+    edges = np.bincount(graph[found.graphs.target.numpy()], found.edge, len(found))
+    return found.baseline + found.whole + nodes + edges + found.features.sum(1)
+
+
+def check(found: Attributions) -> None:
+    """Shares add up to the answer, and did so within 1 % before what they lacked was spread."""
+    answers = found.answers.targets[found.target]
+    if isinstance(answers, ClassAnswers):
+        p = answers.probabilities[np.arange(len(found)), answers.numbers]
+        asked = np.arange(answers.probabilities.shape[1]) == np.asarray(answers.numbers)[:, None]
+        others = np.where(asked, 0, answers.probabilities).sum(1)  # 1 - p has no digits left near 1
+        np.testing.assert_allclose(found.value, np.log(p) - np.log(others), atol=1e-6)
+    else:
+        np.testing.assert_allclose(found.value, answers.values)
+    np.testing.assert_allclose(sums(found), found.value, rtol=1e-9, atol=1e-9)
+    size = np.abs(found.value - found.baseline)
+    assert (np.abs(found.residual) <= 0.01 * np.maximum(size, 1)).all()

@@ -71,6 +71,18 @@ def two_graphs() -> Graphs:
     )
 
 
+def renumbered(graphs: Graphs, order: torch.Tensor) -> Graphs:
+    """The graphs with their nodes in another order: node i is node order[i] of the same graph."""
+    new = order.argsort()
+    return Graphs.from_edges(
+        new[graphs.source.long()],
+        new[graphs.target.long()],
+        graphs.nodes_per_graph,
+        nodes=graphs.nodes.take(order),
+        edges=graphs.edges,
+    )
+
+
 def unpacked(graphs: Graphs, columns: bool = True) -> list[dict[str, Any]]:
     """Each graph in plain Python, read off the flat tensors node by node."""
     x = graphs.x.tolist()

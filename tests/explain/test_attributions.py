@@ -7,40 +7,17 @@ import numpy as np
 import pytest
 import torch
 
+from explanation_cases import check
 from lookhops import Graphs, LookHopsError
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture
-from lookhops.explain import Attributions, attribute, networks
+from lookhops.explain import attribute, networks
 from lookhops.graphs.features import Features
 from lookhops.graphs.targets import Target, targets_of
 from lookhops.sources.hop_tasks import hop_task
 from lookhops.sources.molecules import from_smiles
-from lookhops.tasks import ClassAnswers
 
 #: Poolings that merge nodes, or make edges anew: what they do jumps on the way to the graph.
 MERGING = ("edge", "asap", "diffpool", "hgpsl", "ipool")
-
-
-def sums(found: Attributions) -> np.ndarray:
-    """Baseline and all shares of each graph."""
-    graph = found.graphs.batch.numpy()
-    nodes = np.bincount(graph, found.node, len(found))
-    edges = np.bincount(graph[found.graphs.target.numpy()], found.edge, len(found))
-    return found.baseline + found.whole + nodes + edges + found.features.sum(1)
-
-
-def check(found: Attributions) -> None:
-    """Everything adds up to the answer, and did so within 1 % before the rest was spread."""
-    own = found.answers.targets[found.target]
-    if isinstance(own, ClassAnswers):
-        p = own.probabilities[np.arange(len(found)), own.numbers]
-        asked = np.arange(own.probabilities.shape[1]) == np.asarray(own.numbers)[:, None]
-        others = np.where(asked, 0, own.probabilities).sum(1)  # 1 - p has no digits left near 1
-        np.testing.assert_allclose(found.value, np.log(p) - np.log(others), atol=1e-6)
-    else:
-        np.testing.assert_allclose(found.value, own.values)
-    np.testing.assert_allclose(sums(found), found.value, rtol=1e-9, atol=1e-9)
-    size = np.abs(found.value - found.baseline)
-    assert (np.abs(found.residual) <= 0.01 * np.maximum(size, 1)).all()
 
 
 def test_shares_of_classes_add_up_over_seeds(of_classes, molecules):

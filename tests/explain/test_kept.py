@@ -12,11 +12,9 @@ from lookhops.core.errors import LookHopsError
 from lookhops.explain.kept import explain
 from lookhops.graphs.features import Features
 from lookhops.models.predictor import Predictor
-from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
-from lookhops.training import Protocol
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -52,11 +50,10 @@ def with_random_features(graphs):
     return replace(graphs, nodes=Features(numbers=noise), featuriser="")
 
 
-def test_batches_do_not_show(tmp_path, tasks, monkeypatch):
+def test_batches_do_not_show(trained, tasks, monkeypatch):
     graphs = with_random_features(tasks)
     architecture = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
-    train_into(tmp_path / "m", graphs, architecture, Protocol((11,), max_epochs=1), device="cpu")
-    predictor = Predictor(tmp_path / "m", "cpu")
+    predictor = trained(graphs, architecture, max_epochs=1)
     whole = [e.as_json() for e in explain(predictor, graphs)]
     monkeypatch.setattr("lookhops.explain.kept.BATCH_SIZE", 7)
     parts = [e.as_json() for e in explain(predictor, graphs)]
@@ -68,12 +65,10 @@ def test_batches_do_not_show(tmp_path, tasks, monkeypatch):
     json.dumps(whole)
 
 
-def test_dropped_edges_join_kept_nodes(tmp_path, tasks):
+def test_dropped_edges_join_kept_nodes(trained, tasks):
     architecture = Architecture(pool="lookhops", hidden=8, layers=3, edge_ratio=0.5)
-    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
     graphs = with_random_features(tasks)
-    train_into(tmp_path / "m", graphs, architecture, protocol, device="cpu")
-    for explanation in explain(Predictor(tmp_path / "m", "cpu"), graphs[:10]):
+    for explanation in explain(trained(graphs, architecture, max_epochs=1), graphs[:10]):
         edges = {tuple(pair) for pair in explanation.edges.tolist()}
         for view in explanation.layers:
             kept = set(view.nodes[view.kept].tolist())
@@ -85,11 +80,9 @@ def test_dropped_edges_join_kept_nodes(tmp_path, tasks):
 
 
 @pytest.mark.parametrize("pool", ["topk", "sag", "edge", "asap"])
-def test_other_poolings_are_explained_too(tmp_path, tasks, pool):
+def test_other_poolings_are_explained_too(trained, tasks, pool):
     architecture = Architecture(pool=pool, conv="gcn", hidden=8, layers=3, ratio=0.5)
-    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
-    train_into(tmp_path / "m", tasks, architecture, protocol, device="cpu")
-    for explanation in explain(Predictor(tmp_path / "m", "cpu"), tasks[:5]):
+    for explanation in explain(trained(tasks, architecture, max_epochs=1), tasks[:5]):
         for view in explanation.layers:
             kept = set(view.nodes[view.kept].tolist())
             assert 0 < len(kept) < len(view.nodes)
@@ -100,12 +93,11 @@ def test_other_poolings_are_explained_too(tmp_path, tasks, pool):
         json.dumps(explanation.as_json())
 
 
-def test_no_pooling_nothing_to_explain(tmp_path, tasks, model_folder):
-    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
-    train_into(tmp_path / "m", tasks, Architecture(hidden=8), protocol, device="cpu")
+def test_no_pooling_nothing_to_explain(trained, tasks, model_folder):
+    predictor = trained(tasks, Architecture(hidden=8), max_epochs=1)
     with pytest.raises(LookHopsError, match="--pool"):
-        list(explain(Predictor(tmp_path / "m", "cpu"), tasks[:1]))
-    with pytest.raises(LookHopsError, match="5.*11, 22"):
+        list(explain(predictor, tasks[:1]))
+    with pytest.raises(LookHopsError, match=r"5.*11, 22"):
         list(explain(Predictor(model_folder, "cpu"), tasks[:1], seed=5))
 
 

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import torch
 
+from explanation_cases import check
 from lookhops import Graphs, LookHopsError
-from lookhops.core.options import Protocol
-from lookhops.explain import Attributions, attribute
+from lookhops.explain import attribute
 from lookhops.explain.kept import explain
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.learners import learner_of
-from lookhops.models import Predictor, train_into
+from lookhops.models import Predictor
 from lookhops.sources.loading import load
-from lookhops.tasks import ClassAnswers
+from strategies import renumbered
 
 GP = "gp/hops=2/pairs=3"
 BLEND = "blend/hops=2/hidden=8/layers=2/fingerprint=1"
@@ -43,31 +43,11 @@ def asked(molecules: Graphs, *kinds: str) -> Graphs:
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
+def fitted(trained):
     def train(graphs: Graphs, model: str, **options: object) -> Predictor:
-        folder = tmp_path_factory.mktemp("sums")
-        protocol = Protocol(**{"seeds": (11,), "max_epochs": 2, "batch_size": 16, **options})
-        train_into(folder, graphs, learner_of(model), protocol, device="cpu")
-        return Predictor(folder, "cpu")
+        return trained(graphs, learner_of(model), **{"max_epochs": 2, **options})
 
     return train
-
-
-def check(found: Attributions) -> None:
-    """All shares add up to the answer of ``predict``, and did so before the rest was spread."""
-    own = found.answers.targets[found.target]
-    if isinstance(own, ClassAnswers):
-        p = own.probabilities[np.arange(len(found)), own.numbers]
-        np.testing.assert_allclose(found.value, np.log(p) - np.log1p(-p), atol=1e-6)
-    else:
-        np.testing.assert_allclose(found.value, own.values)
-    graph = found.graphs.batch.numpy()
-    total = found.baseline + found.whole + found.features.sum(1)
-    total += np.bincount(graph, found.node, len(found))
-    total += np.bincount(graph[found.graphs.target.numpy()], found.edge, len(found))
-    np.testing.assert_allclose(total, found.value, rtol=1e-9, atol=1e-9)
-    size = np.maximum(np.abs(found.value - found.baseline), 1)
-    assert (np.abs(found.residual) <= 0.01 * size).all()
 
 
 @pytest.mark.parametrize("kind", ["numbers", "counts", "two", "three"])
@@ -124,17 +104,7 @@ def test_neither_the_order_of_nodes_nor_other_graphs_matter(fitted):
     check(together)
     ptr = some.node_ptr.tolist()
     turned = torch.cat([torch.arange(a, b).flip(0) for a, b in pairwise(ptr)])
-    new = torch.empty_like(turned)
-    new[turned] = torch.arange(len(turned))
-    order = new[some.target.long()].argsort(stable=True)
-    other = Graphs.from_edges(
-        new[some.source.long()][order],
-        new[some.target.long()][order],
-        some.nodes_per_graph,
-        nodes=some.nodes.take(turned),
-        y=some.y,
-        class_names=some.class_names,
-    )
+    other = renumbered(some, turned)
     again = attribute(predictor, other)
     np.testing.assert_allclose(again.node, together.node[turned], atol=1e-9)
     alone = attribute(predictor, some[4:5])

@@ -13,6 +13,7 @@ from lookhops.graphs.features import Features
 from lookhops.neighbourhoods import compositions, entropy, kinfo, reach
 from lookhops.neighbourhoods.entropy import Scope
 from lookhops.neighbourhoods.gain import Gains, Resampling, measure
+from strategies import renumbered
 
 
 def gains(graphs: Graphs, kind: str = "walk", block_size: int = 4096, max_k: int = 5) -> Gains:
@@ -49,15 +50,8 @@ def test_order_of_graphs_and_nodes_does_not_matter():
     rng = np.random.default_rng(0)
     shuffled = graphs.select(rng.permutation(len(graphs)))
     place = np.lexsort((rng.random(shuffled.num_nodes), shuffled.batch.numpy()))
-    number = torch.empty(shuffled.num_nodes, dtype=torch.long)
-    number[torch.from_numpy(place)] = torch.arange(shuffled.num_nodes)
-    relabelled = Graphs.from_edges(
-        number[shuffled.source.long()],
-        number[shuffled.target],
-        shuffled.nodes_per_graph,
-        nodes=shuffled.nodes.take(torch.from_numpy(place)),
-    )
-    np.testing.assert_allclose(gains(relabelled).by_channel, gains(graphs).by_channel, rtol=1e-9)
+    other = renumbered(shuffled, torch.from_numpy(place))
+    np.testing.assert_allclose(gains(other).by_channel, gains(graphs).by_channel, rtol=1e-9)
 
 
 def test_scale_and_shift_of_an_attribute_do_not_matter():

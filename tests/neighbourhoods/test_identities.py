@@ -15,7 +15,7 @@ from lookhops.core.hashing import mix
 from lookhops.graphs.features import Features
 from lookhops.neighbourhoods import identities
 from naive_wl import naive_colours, same_partition
-from strategies import graph_sets
+from strategies import graph_sets, renumbered
 
 HOPS = 3
 
@@ -32,20 +32,6 @@ def triangle_with_tail(edge_labels=True) -> Graphs:
         torch.tensor([4]),
         nodes=Features(labels=labels),
         edges=Features(labels=kinds),
-    )
-
-
-def permuted(graphs: Graphs, order: torch.Tensor) -> Graphs:
-    """One graph with its nodes renumbered: node i of the result is node order[i] of this one."""
-    assert len(graphs) == 1
-    new = torch.empty_like(order)
-    new[order] = torch.arange(len(order))
-    return Graphs.from_edges(
-        new[graphs.source.long()],
-        new[graphs.target.long()],
-        graphs.nodes_per_graph,
-        nodes=graphs.nodes.take(order),
-        edges=graphs.edges,
     )
 
 
@@ -74,7 +60,7 @@ def test_order_of_nodes_and_batch_do_not_matter(graphs, data):
     first, end = graphs.node_ptr[number : number + 2].tolist()
     assert torch.equal(identities(alone, HOPS), whole[first:end])
     order = torch.tensor(data.draw(st.permutations(range(end - first))), dtype=torch.long)
-    assert torch.equal(identities(permuted(alone, order), HOPS), whole[first:end][order])
+    assert torch.equal(identities(renumbered(alone, order), HOPS), whole[first:end][order])
 
 
 def test_graphs_that_the_test_tells_apart_differ_from_then_on():

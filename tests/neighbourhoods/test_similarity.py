@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,3 +64,11 @@ def test_a_large_set_is_sampled(monkeypatch):
     assert 1 <= len(index) < 60
     assert index.codes.numel() <= 600
     assert np.array_equal(SimilarityIndex.of(graphs).codes, index.codes)
+
+
+@given(graph_sets(min_graphs=2))
+def test_an_index_of_a_choice(graphs):
+    chosen = torch.arange(0, len(graphs), 2)
+    found, want = SimilarityIndex.of(graphs, chosen), SimilarityIndex.of(graphs.select(chosen))
+    assert torch.equal(found.codes, want.codes)
+    assert torch.equal(found.offsets, want.offsets)
