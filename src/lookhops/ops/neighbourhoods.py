@@ -321,15 +321,7 @@ if triton is not None:
 
     @triton.jit
     def _link_kernel(
-        given,
-        first,
-        ends,
-        sources,
-        targets,
-        rows,
-        words,
-        ROWS: tl.constexpr,
-        WORD: tl.constexpr,
+        given, first, ends, sources, targets, rows, words, ROWS: tl.constexpr, WORD: tl.constexpr
     ):
         """Write the links of every row, one for each of its bits."""
         row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

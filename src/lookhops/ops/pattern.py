@@ -63,11 +63,7 @@ class Pattern:
     """
 
     def __init__(
-        self,
-        row_ptr: Tensor,
-        column: Tensor,
-        mirrored: bool = False,
-        row: Tensor | None = None,
+        self, row_ptr: Tensor, column: Tensor, mirrored: bool = False, row: Tensor | None = None
     ) -> None:
         self.row_ptr = row_ptr
         self.column = column

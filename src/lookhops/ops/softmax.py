@@ -265,14 +265,7 @@ if triton is not None:
 
     @triton.jit
     def _attend_kernel(
-        row_ptr,
-        column,
-        source,
-        target,
-        share,
-        rows,
-        SLOPE: tl.constexpr,
-        BLOCK: tl.constexpr,
+        row_ptr, column, source, target, share, rows, SLOPE: tl.constexpr, BLOCK: tl.constexpr
     ):
         """exp(s - max s) over its sum."""
         start, end, longest = _rows_of(row_ptr, rows, BLOCK)
