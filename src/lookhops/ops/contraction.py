@@ -124,9 +124,6 @@ def match_by_kernel(score: Tensor, adjacency: Adjacency, bounds: Tensor) -> tupl
     return partner, taken
 
 
-# -------------------------------------------------------------------- what is merged
-
-
 def scores_of_taken(score: Tensor, taken: Tensor) -> Tensor:
     """The score of the edge that was taken at each node, one where there is none, shape (n)."""
     return _OfTaken.apply(score, taken)

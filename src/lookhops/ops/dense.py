@@ -130,9 +130,6 @@ def _processor() -> str:
     return platform.processor()
 
 
-# -------------------------------------------------------------------- stacked members
-
-
 def stacked(x: Tensor, weight: Tensor) -> Tensor:
     r"""The products :math:`x_s W_s^\top` of every slice, (s, n, d) by (s, d', d)."""
     if torch.is_autocast_enabled(x.device.type):

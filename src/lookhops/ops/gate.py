@@ -48,16 +48,13 @@ class _Gate(torch.autograd.Function):
             scale = unit(x).squeeze(-1)
         factor = score if scale is None else score * scale
         grad = grad.contiguous()
-        projection, grad_x = _row_products(x, grad), grad * factor.unsqueeze(-1)
+        grad_x = grad * factor.unsqueeze(-1)
+        if x.is_cuda:  # in one pass
+            rows = torch.arange(len(x) + 1, dtype=torch.int32, device=x.device)
+            projection = entry_products(rows, rows[:-1], x, grad)
+        else:
+            projection = (x * grad).sum(-1)
         if scale is None:
             return grad_x, projection, None
         grad_x.addcmul_(x, (projection * factor * -scale * scale).unsqueeze(-1))
         return grad_x, projection * scale, None
-
-
-def _row_products(a: Tensor, b: Tensor) -> Tensor:
-    """The product of each row with that of the other, shape (n)."""
-    if not a.is_cuda:
-        return (a * b).sum(-1)
-    rows = torch.arange(len(a) + 1, dtype=torch.int32, device=a.device)
-    return entry_products(rows, rows[:-1], a, b)  # in one pass

@@ -1,8 +1,7 @@
 """Steps that are recorded once as a CUDA graph and then replayed."""
 
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -11,18 +10,6 @@ from torch.optim import Optimizer
 #: A step of training or validation, given its number, a tensor of shape (1) that it may read on
 #: the device only: a recorded step must not ask the host.
 Step = Callable[[Tensor], None]
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Hold back Python's garbage collector: what it frees on the device would end a recording."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class Recorder:
@@ -84,8 +71,14 @@ class Recorder:
         torch.cuda.current_stream().wait_stream(side)
         self.number.zero_()
         graph = torch.cuda.CUDAGraph()
-        with _without_collecting(), torch.cuda.graph(graph):
-            self._take(step)
+        was_on = gc.isenabled()
+        gc.disable()  # what Python's collector frees on the device would end the recording
+        try:
+            with torch.cuda.graph(graph):
+                self._take(step)
+        finally:
+            if was_on:
+                gc.enable()
         self._put_back(before)
         return graph
 

@@ -136,9 +136,6 @@ def find_pooling(text: str) -> MakeOtherPooling:
     return MakeOtherPooling(name, kind, _call_tgp)
 
 
-# -------------------------------------------------------------------- PyG
-
-
 @cache
 def pyg_poolings() -> dict[str, type[nn.Module]]:
     """The poolings of the installed PyG."""
@@ -178,9 +175,6 @@ def _call_pyg(layer: nn.Module, batch: GraphBatch) -> Coarse:
         batch.x, edge_index, batch=graph_of, **{weighted: weight}
     )
     return Coarse(x, edges, weights, graph, perm)
-
-
-# -------------------------------------------------------------------- torch-geometric-pool
 
 
 def tgp_poolings() -> dict[str, type[nn.Module]]:
