@@ -126,7 +126,7 @@ def test_a_loss_that_is_no_number_ends_it_as_alone(helped, tasks, tmp_path, memb
     network = Architecture(conv="poisoned", hidden=8, layers=1, edges="ignore")
     protocol = replace(PROTOCOL, seeds=(11, 22, 33, 44), members=members)
     said = []
-    for name, processes in (("alone", 1), ("helped", 3)):
+    for name, processes in (("alone", 1), ("helped", 2)):
         options = {"device": "cpu", "processes": processes}
         with pytest.raises(LookHopsError, match="epoch 3") as found:
             train_into(tmp_path / name, tasks, network, protocol, **options)
