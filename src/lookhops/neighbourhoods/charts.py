@@ -8,17 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.core.charts import (
-    SYMBOLS,
-    Chart,
-    axis,
-    colour,
-    figure,
-    interval,
-    label,
-    rounded,
-    series,
-)
+from lookhops.core.charts import SYMBOLS, Chart, axis, colour, figure, interval, label, series
 from lookhops.core.tables import Table
 from lookhops.core.words import MINUS, NONE, between, counted, percent
 
@@ -69,7 +59,7 @@ def _gains_figure(parts: Mapping[str, Any]) -> dict[str, Any]:
     for i, (name, part) in enumerate(parts.items()):
         shift, k = 0.1 * (i - (len(parts) - 1) / 2), np.asarray(part["k"])
         marker = {"color": colour(i), "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 9}
-        y, hover = rounded(part["gain"]), "k = %{x:.0f}: %{y:.4f}"
+        y, hover = part["gain"], "k = %{x:.0f}: %{y:.4f}"
         dots = series("markers", (k + shift).tolist(), y, hover, name=label(name), marker=marker)
         if part.get("gain_interval"):
             low, high = np.asarray(part["gain_interval"]).T
@@ -77,8 +67,8 @@ def _gains_figure(parts: Mapping[str, Any]) -> dict[str, Any]:
         fine = np.linspace(k[0], k[-1], 60)
         style = {"color": colour(i), "dash": "dash", "width": 1.5}
         legend = {"name": "fit"} if len(parts) == 1 else {"showlegend": False}
-        fitted = rounded(_fitted(part, fine))
-        traces += [dots, series("lines", rounded(fine + shift), fitted, line=style, **legend)]
+        fitted = _fitted(part, fine)
+        traces += [dots, series("lines", fine + shift, fitted, line=style, **legend)]
     gain = axis("information gain IG(k), nats", rangemode="tozero")
     return figure(traces, axis("hops k", dtick=1, zeroline=False), gain)
 
@@ -118,7 +108,7 @@ def lost(found: Mapping[str, Any]) -> Chart:
     rows = list(zip(map(str, k), texts, strict=True))
     colours = ["var(--green)" if one == suggested else "var(--pale)" for one in k]
     hover = "k = %{x}: %{y:.2f} % lost"
-    drawn = series("bar", k, rounded(100 * share), hover, marker={"color": colours})
+    drawn = series("bar", k, 100 * share, hover, marker={"color": colours})
     # The shares stand under the axis, where the line of what may be lost does not cross them.
     ticks = [f"{one}<br>{escape(text)}" for one, text in zip(k, texts, strict=True)]
     ticks = [f"<b>{t}</b>" if one == suggested else t for one, t in zip(k, ticks, strict=True)]
@@ -155,8 +145,8 @@ def _bars(
     x: str, hops: Any, mean: Any, std: Any, hover: str, colours: Any, y: Any, **layout: Any
 ) -> dict[str, Any]:
     """A bar for each number of hops, with its standard deviation."""
-    spread = {"type": "data", "array": rounded(std), "thickness": 2}
-    drawn = series("bar", hops, rounded(mean), hover, error_y=spread, marker={"color": colours})
+    spread = {"type": "data", "array": std, "thickness": 2}
+    drawn = series("bar", hops, mean, hover, error_y=spread, marker={"color": colours})
     return figure([drawn], axis(x, dtick=1, showgrid=False), y, **layout)
 
 
