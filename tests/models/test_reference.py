@@ -41,17 +41,16 @@ def test_the_limit_is_learnt_from_the_validation_part(graphs, reference):
 
 
 def test_it_comes_back_from_its_tensors(graphs, reference):
-    again = Reference.from_tensors(reference.tensors(), task_of(graphs), [11])
+    again = Reference.from_tensors(reference.tensors, task_of(graphs), [11])
     assert again.limit == reference.limit
     assert np.array_equal(again.index.nearest(graphs), reference.index.nearest(graphs))
     assert np.array_equal(again.part_of(graphs), reference.part_of(graphs))
-    for one, two in zip(again.scores[11], reference.scores[11], strict=True):
+    for one, two in zip(again.scores_of(11), reference.scores_of(11), strict=True):
         assert np.array_equal(one, two)
 
 
 def test_classes_that_the_task_has_not_are_refused(graphs, reference):
-    tensors = reference.tensors()
-    wrong = tensors | {"targets": tensors["targets"] + 3}
+    wrong = {**reference.tensors, "targets": reference.tensors["targets"] + 3}
     with pytest.raises(LookHopsError, match="targets"):
         Reference.from_tensors(wrong, task_of(graphs), [11])
 

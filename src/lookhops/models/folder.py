@@ -106,7 +106,7 @@ def save_model(
         WEIGHTS: pack_tensors(_weights(every, task), {"format": FORMAT}),
         HISTORY: history_csv(runs).encode(),
         PREDICTIONS: predictions_csv(runs, graphs, task, calibrations).encode(),
-        REFERENCE: pack_tensors(reference.tensors(), {}),
+        REFERENCE: pack_tensors(reference.tensors, {}),
     }
     config = {
         "format": FORMAT,

@@ -246,7 +246,7 @@ class Predictor:
     @property
     def knows_neighbours(self) -> bool:
         """Whether the folder keeps names and targets of training graphs."""
-        return self.reference.known is not None
+        return self.reference.knows_neighbours
 
     def check_question(self, coverage: float = COVERAGE, neighbours: int = 0) -> None:
         """Refuse what is no probability, and neighbours that cannot be given."""

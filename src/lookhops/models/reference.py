@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
+from itertools import product
 from math import inf
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.core.tensors import Expected, check_tensors, codes, numbers, offsets
+from lookhops.core.tensors import Expected, check_tensors, codes, numbers, offsets, part_of
 from lookhops.core.words import MINUS
 from lookhops.encoding.preprocessing import PreparedGraphs
 from lookhops.graphs import Graphs
@@ -117,99 +118,29 @@ class Neighbours:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
-    """The names of the graphs in an index, the molecules, and their targets.
-
-    These are numbers of classes, or numbers, NaN where blank, shape (graphs, targets).
-    """
-
-    ids: Texts
-    smiles: Texts | None
-    targets: Tensor
-
-    @classmethod
-    def of(cls, graphs: Graphs, task: Task, chosen: Tensor) -> Known:
-        """Those of the chosen graphs."""
-        rows, smiles = chosen.numpy(), graphs.columns.get("smiles")
-        targets = task.targets(graphs).cpu()[chosen].view(len(rows), -1)
-        ids = np.asarray(graphs.ids, dtype=object)[rows]
-        texts = None if smiles is None else Texts.of([str(one) for one in smiles[rows]])
-        return cls(Texts.of(ids.tolist()), texts, targets)
-
-    def of_numbers(self, number: Array, similarity: Array, task: Task) -> Neighbours:
-        """Those with these numbers, shape (g, k)."""
-
-        def taken(texts: Texts) -> Array:
-            found = texts.take(number.ravel()).tolist()
-            return np.array(found, dtype=object).reshape(number.shape)
-
-        values = self.targets.numpy()[number].astype(object)
-        for column, head in enumerate(task.heads):
-            if names := head.task.class_names:
-                known = values[..., column] == values[..., column]
-                labels = [names[int(one)] for one in values[..., column][known]]
-                values[..., column][known] = labels
-        smiles = None if self.smiles is None else taken(self.smiles)
-        names = tuple(head.title for head in task.heads)
-        are_classes = tuple(bool(head.task.class_names) for head in task.heads)
-        return Neighbours(similarity, taken(self.ids), smiles, values, names, are_classes)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All of it as named tensors."""
-        found = {"targets": self.targets}
-        for name, texts in (("ids", self.ids), ("smiles", self.smiles)):
-            if texts is not None:
-                found[f"{name}.data"] = torch.from_numpy(texts.data.copy())
-                found[f"{name}.ptr"] = torch.from_numpy(texts.ptr)
-        return found
-
-    @staticmethod
-    def table(task: Task, has_smiles: bool) -> dict[str, Expected]:
-        """What :meth:`tensors` must be, of as many graphs as there are."""
-        found = {"targets": Expected(("graphs", len(task.heads)), blank=True)}
-        for name in ("ids", "smiles") if has_smiles else ("ids",):
-            found[f"{name}.ptr"] = offsets("graphs", into=f"{name}.data")
-            found[f"{name}.data"] = Expected((f"bytes of {name}",), "uint8", 0, 255)
-        return found
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], task: Task) -> Known:
-        """What :meth:`tensors` gave, held against :meth:`table`."""
-        for head, y in zip(task.heads, tensors["targets"].T, strict=True):
-            most = len(head.task.class_names)
-            if most and not bool(((y >= 0) & (y < most) | y.isnan()).all()):
-                raise LookHopsError(f"'targets' has classes that {head.title!r} has not")
-        ids, *smiles = (
-            Texts(tensors[f"{name}.data"].numpy(), tensors[f"{name}.ptr"].numpy())
-            for name in ("ids", "smiles")
-            if f"{name}.data" in tensors
-        )
-        return cls(ids, smiles[0] if smiles else None, tensors["targets"])
-
-
-@dataclass(frozen=True, eq=False)
 class Reference:
     """The graphs that a model has seen: what they are, what they look like, how well it knew them.
 
+    ==================== ==========================================================================
+    tensor               what
+    ==================== ==========================================================================
+    train                :func:`~lookhops.neighbourhoods.content_hashes` of all training graphs
+    val                  those of the validation graphs that no seed was trained on
+    codes, offsets       a :class:`SimilarityIndex` of the training graphs
+    ids, smiles          texts of the graphs in the index: their names, and the molecules
+    targets              the same graphs' numbers or numbers of classes, NaN where blank, shape
+                         (graphs, targets)
+    limit                99 of 100 validation graphs are at least so similar to their training part
+    descriptors          those that the model reads, of a few molecules as RDKit computed them
+    nonconformity.s.t    of seed s and target t, how far the truth of the validation graphs is from
+                         the answers (:mod:`lookhops.tasks.conformal`)
+    ==================== ==========================================================================
+
     Args:
-        train: :func:`~lookhops.neighbourhoods.content_hashes` of all training graphs, sorted.
-        val: Those of the validation graphs of any seed that no seed was trained on, sorted.
-        index: The training graphs, to find the most similar one in.
-        limit: 99 of 100 validation graphs are at least so similar to their training part.
-        scores: For each seed and target, how far the truth of its validation graphs is from its
-            answers (:mod:`lookhops.tasks.conformal`).
-        known: Names and targets of the graphs in the index; none in an older folder.
-        descriptors: Those that it reads, of a few molecules as RDKit computed them, shape
-            (molecules, names); none where it reads none.
+        tensors: What a model folder keeps; an older one has no ``ids``, ``smiles`` and ``targets``.
     """
 
-    train: Tensor
-    val: Tensor
-    index: SimilarityIndex
-    limit: float
-    scores: Mapping[int, Sequence[Array]]
-    known: Known | None = None
-    descriptors: Tensor | None = None
+    tensors: Mapping[str, Tensor]
 
     @classmethod
     def of(
@@ -234,39 +165,86 @@ class Reference:
         )
         trained, held_out = hashes[train].unique(), hashes[val].unique()
         indexed = sample(graphs, train)
-        return cls(
-            trained,
-            held_out[~torch.isin(held_out, trained)],
-            SimilarityIndex.of(graphs, indexed),
-            _limit(graphs, splits[:LEARNT_FROM]),
-            scores,
-            Known.of(graphs, task, indexed),
-            torch.from_numpy(reference_values(descriptors)) if descriptors else None,
-        )
+        index, rows = SimilarityIndex.of(graphs, indexed), indexed.numpy()
+        tensors = {
+            "train": trained,
+            "val": held_out[~torch.isin(held_out, trained)],
+            "codes": index.codes,
+            "offsets": index.offsets,
+            "limit": torch.tensor(_limit(graphs, splits[:LEARNT_FROM]), dtype=torch.float64),
+            "targets": task.targets(graphs).cpu()[indexed].view(len(rows), -1),
+        }
+        texts = {"ids": np.asarray(graphs.ids, dtype=object)}
+        if "smiles" in graphs.columns:
+            texts["smiles"] = graphs.columns["smiles"]
+        for name, column in texts.items():
+            packed = Texts.of([str(one) for one in column[rows]])
+            tensors[f"{name}.data"] = torch.from_numpy(packed.data)
+            tensors[f"{name}.ptr"] = torch.from_numpy(packed.ptr)
+        if descriptors:
+            tensors["descriptors"] = torch.from_numpy(reference_values(descriptors))
+        for seed, each in scores.items():
+            for target, values in enumerate(each):
+                tensors[f"{SCORES}{seed}.{target}"] = torch.from_numpy(values)
+        return cls(tensors)
+
+    @cached_property
+    def index(self) -> SimilarityIndex:
+        """The training graphs, to find the most similar one in."""
+        return SimilarityIndex(self.tensors["codes"], self.tensors["offsets"])
+
+    @property
+    def limit(self) -> float:
+        """Graphs that are less similar than this to all training graphs are warned about."""
+        return float(self.tensors["limit"])
+
+    @property
+    def knows_neighbours(self) -> bool:
+        """Whether it has the names and targets of training graphs."""
+        return "targets" in self.tensors
 
     def neighbours(self, prepared: PreparedGraphs, count: int, task: Task) -> Neighbours:
         """So many of the most similar training graphs of each graph."""
-        assert self.known is not None
         codes = prepared.codes_of(HOPS)
         similarity, number = self.index.most_similar(prepared.graphs, count, codes)
-        return self.known.of_numbers(number, similarity, task)
+        values = self.tensors["targets"].numpy()[number].astype(object)
+        for column, head in enumerate(task.heads):
+            if names := head.task.class_names:
+                filled = values[..., column] == values[..., column]
+                labels = [names[int(one)] for one in values[..., column][filled]]
+                values[..., column][filled] = labels
+        ids = self._texts("ids", number)
+        smiles = self._texts("smiles", number) if "smiles.ptr" in self.tensors else None
+        names = tuple(head.title for head in task.heads)
+        are_classes = tuple(bool(head.task.class_names) for head in task.heads)
+        return Neighbours(similarity, ids, smiles, values, names, are_classes)
+
+    def _texts(self, name: str, number: Array) -> Array:
+        """The texts with these numbers, as an array of the same shape."""
+        data, ptr = (self.tensors[f"{name}.{part}"].numpy() for part in ("data", "ptr"))
+        found = Texts(data, ptr).take(number.ravel()).tolist()
+        return np.array(found, dtype=object).reshape(number.shape)
 
     def computed_otherwise(self, descriptors: Sequence[str]) -> list[str]:
         """Which of the descriptors that the model reads RDKit computes otherwise today."""
-        if self.descriptors is None or self.descriptors.shape[1] != len(descriptors):
+        computed = self.tensors.get("descriptors")
+        if computed is None or computed.shape[1] != len(descriptors):
             return []
-        then, now = self.descriptors.numpy(), reference_values(descriptors)
+        then, now = computed.numpy(), reference_values(descriptors)
         same = np.isclose(then, now, rtol=1e-4, atol=1e-6, equal_nan=True).all(0)
         return [name for name, is_same in zip(descriptors, same, strict=True) if not is_same]
 
-    def scores_of(self, seed: int) -> Sequence[Array]:
+    def scores_of(self, seed: int) -> list[Array]:
         """Those of a seed, for each target; empty where there are none.
 
         Of the networks that were trained on all graphs they are those of all seeds together.
         """
-        if seed != FINAL:
-            return self.scores.get(seed, ())
-        return [np.concatenate(each) for each in zip(*self.scores.values(), strict=True)]
+        if seed == FINAL:
+            seeds = {int(name.split(".")[1]) for name in self.tensors if name.startswith(SCORES)}
+            each = [self.scores_of(one) for one in sorted(seeds)]
+            return [np.concatenate(target) for target in zip(*each, strict=True)]
+        found = part_of(self.tensors, f"{SCORES}{seed}")
+        return [found[target].numpy() for target in sorted(found, key=int)]
 
     def part_of(self, graphs: Graphs) -> Array:
         """The part that each graph was in, by its content, shape (g).
@@ -275,25 +253,10 @@ class Reference:
         empty text: the model has not learnt from it.
         """
         hashes = content_hashes(graphs.to("cpu"))
-        trained, held_out = (torch.isin(hashes, part).numpy() for part in (self.train, self.val))
+        trained, held_out = (
+            torch.isin(hashes, self.tensors[part]).numpy() for part in ("train", "val")
+        )
         return np.where(trained, "train", np.where(held_out, "val", ""))
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What a model folder keeps of it."""
-        return {
-            "train": self.train,
-            "val": self.val,
-            "codes": self.index.codes,
-            "offsets": self.index.offsets,
-            "limit": torch.tensor(self.limit, dtype=torch.float64),
-            **({} if self.known is None else self.known.tensors()),
-            **({} if self.descriptors is None else {"descriptors": self.descriptors}),
-            **{
-                f"{SCORES}{seed}.{target}": torch.from_numpy(values)
-                for seed, each in self.scores.items()
-                for target, values in enumerate(each)
-            },
-        }
 
     @classmethod
     def from_tensors(
@@ -303,11 +266,7 @@ class Reference:
         seeds: Sequence[int],
         descriptors: Sequence[str] = (),
     ) -> Reference:
-        """The reference that :meth:`tensors` gave, checked."""
-        scores = {
-            seed: [f"{SCORES}{seed}.{target}" for target in range(len(task.heads))]
-            for seed in seeds
-        }
+        """The reference of these tensors, checked."""
         table = {
             "train": codes("train", rising=True),
             "val": codes("val", rising=True),
@@ -315,24 +274,24 @@ class Reference:
             "codes": Expected(("codes",), "int32", -inf, inf),
             "limit": numbers(low=0, high=1),
         }
-        for name in chain.from_iterable(scores.values()):
+        for seed, target in product(seeds, range(len(task.heads))):
+            name = f"{SCORES}{seed}.{target}"
             beside = (2,) if name in tensors and tensors[name].dim() > 1 else ()
             table[name] = numbers(f"rows of {name}", *beside, low=0)
         if descriptors:
             table["descriptors"] = Expected(("molecules", len(descriptors)), blank=True)
-        has_smiles = not {"smiles.data", "smiles.ptr"}.isdisjoint(tensors)
-        of_known = Known.table(task, has_smiles)
-        is_known = not of_known.keys().isdisjoint(tensors)
-        check_tensors(tensors, table | of_known if is_known else table)
-        return cls(
-            tensors["train"],
-            tensors["val"],
-            SimilarityIndex(tensors["codes"], tensors["offsets"]),
-            float(tensors["limit"]),
-            {seed: [tensors[name].numpy() for name in names] for seed, names in scores.items()},
-            Known.from_tensors(tensors, task) if is_known else None,
-            tensors.get("descriptors"),
-        )
+        texts = [n for n in ("ids", "smiles") if part_of(tensors, n)]
+        if texts or "targets" in tensors:
+            table["targets"] = Expected(("graphs", len(task.heads)), blank=True)
+            for name in dict.fromkeys(("ids", *texts)):
+                table[f"{name}.ptr"] = offsets("graphs", into=f"{name}.data")
+                table[f"{name}.data"] = Expected((f"bytes of {name}",), "uint8", 0, 255)
+        check_tensors(tensors, table)
+        for column, head in enumerate(task.heads if "targets" in tensors else ()):
+            y, most = tensors["targets"][:, column], len(head.task.class_names)
+            if most and not bool(((y >= 0) & (y < most) | y.isnan()).all()):
+                raise LookHopsError(f"'targets' has classes that {head.title!r} has not")
+        return cls(tensors)
 
 
 def _limit(graphs: Graphs, splits: Sequence[Split]) -> float:
