@@ -13,8 +13,9 @@ MOST_CHANNELS = 1024
 
 def linear_relu(x: Tensor, weight: Tensor, bias: Tensor, relu: bool = True) -> Tensor:
     r""":math:`\mathrm{ReLU}(x W^\top + b)`, or without the ReLU; shapes as for a linear layer."""
-    few = x.shape[-2] <= MOST_ROWS and max(weight.shape[-2:]) <= MOST_CHANNELS
-    if few and x.dim() == weight.dim() == 3 and len(x) == len(weight) and can_run_on(x):
+    # The device first: an export must not see that sizes are compared.
+    fits = can_run_on(x) and x.dim() == weight.dim() == 3 and len(x) == len(weight)
+    if fits and x.shape[-2] <= MOST_ROWS and max(weight.shape[-2:]) <= MOST_CHANNELS:
         return _Dense.apply(x, weight, bias, relu)
     product, offset = linear(x, weight, bias)
     product = product if offset is None else product.add_(offset.unsqueeze(-2))
