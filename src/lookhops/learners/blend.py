@@ -81,12 +81,8 @@ class Blend(NetworkLearner):
     The answer is :math:`w \, n + (1 - w) \, g` with the network's :math:`n` (of its members
     together) and the process' :math:`g`: probabilities of classes, numbers, or rates of counts.
     Each target has its own :math:`w`, which the validation part chooses: of numbers by least
-    squares in :math:`[0, 1]`, of classes by log loss.
-
-    Args:
-        architecture: The network.
-        process: The Gaussian process. In the blend's name both have their options:
-            ``blend/hops=3/hidden=256``.
+    squares in :math:`[0, 1]`, of classes by log loss. In the blend's name both have their options:
+    ``blend/hops=3/hidden=256``.
     """
 
     name: ClassVar[str] = "blend"

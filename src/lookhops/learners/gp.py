@@ -48,24 +48,15 @@ class Approximate(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class FittedProcess(Fitted):
-    """A Gaussian process that was fitted on a training part.
-
-    Args:
-        learner, task, encoding: As for every :class:`Fitted`.
-        columns: The columns that it reads.
-        kernels: Its kernels, with the reference graphs.
-        targets: The process of each target.
-        left_out: For each training graph the outputs of a process fitted on all others, NaN where
-            its target is blank; none when it was read from a file.
-        left_out_variance: The variance of these answers.
-        chosen: The share of each kernel in the prior variance, and the noise.
-    """
+    """A Gaussian process that was fitted on a training part."""
 
     is_sum: ClassVar[bool] = True
 
     columns: GraphColumns
-    kernels: Kernels
+    kernels: Kernels  # of any graphs and the reference graphs
     targets: tuple[TargetProcess, ...]
+    #: For each training graph the outputs of a process fitted on all others, NaN where its target
+    #: is blank, and the variance of these; none when it was read from a file.
     left_out: Tensor | None = None
     left_out_variance: Tensor | None = None
 

@@ -211,12 +211,9 @@ class ClassProcess(TargetProcess):
 def fit_link(left_out: Tensor, classes: Tensor, balanced: bool = False) -> tuple[Tensor, Tensor]:
     r"""The likeliest :math:`a` and :math:`b` of :math:`p = \mathrm{softmax}(a f + b)`, by class.
 
-    The latter are pulled slightly to the classes' shares.
-
-    Args:
-        left_out: Leave-one-out answers to the indicators (0 or 1) of classes, shape (n, classes).
-        classes: Shape (n).
-        balanced: Whether all classes have the same weight, however rare they are.
+    They follow from leave-one-out answers to the indicators (0 or 1) of classes, (n, classes);
+    offsets are pulled slightly to the classes' shares. Balanced classes have the same weight,
+    however rare they are.
     """
     from scipy.optimize import minimize
 

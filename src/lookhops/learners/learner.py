@@ -194,9 +194,8 @@ class Learner(ABC):
     ) -> list[Run]:
         """Fit once for each seed of the protocol, and test each once.
 
-        Args:
-            graphs, protocol, task, splits, device: As for :func:`~lookhops.training.train`.
-            how: Its further arguments; a learner without epochs reads none of them.
+        Arguments are those of :func:`~lookhops.training.train`; a learner without epochs reads none
+        of the further ones.
         """
         protocol = protocol or Protocol()
         task = task or task_of(graphs, protocol.class_weights, protocol.loss)
