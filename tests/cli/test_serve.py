@@ -104,7 +104,5 @@ def test_without_fastapi_it_says_what_to_install(lookhops, folder, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     code, _, said = lookhops("serve", folder)
-    assert (code, said) == (
-        2,
-        "lookhops: The service needs fastapi: pip install 'lookhops[serve]'.\n",
-    )
+    assert code == 2
+    assert 'fastapi, which is not installed: pip install "lookhops[serve]"' in said

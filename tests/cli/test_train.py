@@ -277,10 +277,11 @@ def test_not_a_number(lookhops, tmp_path, monkeypatch):
 
 
 def test_tensorboard_is_asked_for_when_missing(lookhops, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
     code, _, err = lookhops("train", *SMALL, "--tensorboard", tmp_path / "t", "-o", tmp_path / "m")
     assert code == 2
-    assert "pip install tensorboard" in err
+    assert 'pip install "tensorboard"' in err
 
 
 def test_tensorboard_logs(lookhops, tmp_path, monkeypatch):

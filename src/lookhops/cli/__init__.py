@@ -115,7 +115,7 @@ NO_MEMORY = ("out of memory", "can't allocate memory")
 DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: Packages that are imported when they are first used, and what to install where one is missing.
 PACKAGES = {
-    **{name: name for name in ("rdkit", "plotly", "matplotlib", "jinja2")},
+    **{name: name for name in ("rdkit", "plotly", "matplotlib", "jinja2", "tensorboard")},
     **dict.fromkeys(("onnx", "onnxruntime", "onnxscript"), "lookhops[export]"),
     **dict.fromkeys(("fastapi", "prometheus_client", "uvicorn"), "lookhops[serve]"),
     **{"optuna": "lookhops[tune]", "pyarrow": "lookhops[parquet]", "ray": "lookhops[ray]"},

@@ -154,13 +154,9 @@ def serve(
         token_file: File with the token that requests must carry; by default none on this machine
             alone, and elsewhere one that is made up and printed.
     """
-    try:
-        from lookhops.serve.app import address_of, bind, create_app, run
-        from lookhops.serve.guard import LOOPBACK
-    except ImportError as error:
-        raise LookHopsError(
-            f"The service needs {error.name}: pip install 'lookhops[serve]'."
-        ) from error
+    from lookhops.serve.app import address_of, bind, create_app, run
+    from lookhops.serve.guard import LOOPBACK
+
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     logging.getLogger("lookhops.serve").setLevel(logging.INFO)
     alone = host in LOOPBACK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -320,13 +320,13 @@ def _tensorboard(folder: Path | None) -> Iterator[Callable[[Epoch], None]]:
     if folder is None:
         yield lambda epoch: None
         return
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        message = "TensorBoard logs need a package more: pip install tensorboard."
-        raise LookHopsError(message) from error
+    from torch.utils.tensorboard import SummaryWriter
+
     with ExitStack() as stack:
-        writer_of = cache(lambda key: stack.enter_context(SummaryWriter(f"{folder}/seed-{key}")))
+
+        @cache
+        def writer_of(key: str) -> SummaryWriter:
+            return stack.enter_context(closing(SummaryWriter(f"{folder}/seed-{key}")))
 
         def log(epoch: Epoch) -> None:
             for run in epoch.runs:

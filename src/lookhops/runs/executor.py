@@ -6,12 +6,12 @@ import gc
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from math import inf
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -36,23 +36,14 @@ PAUSE = 0.5
 
 
 class Executor(ABC):
-    """Trains seeds of cells somewhere; it is entered before and left after."""
+    """Trains seeds of cells somewhere."""
 
     #: Whether seeds that failed together are tried again one by one.
     retries_alone = False
 
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self.start(stack)
-            self._exit_stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._exit_stack.close()
-
     @abstractmethod
-    def start(self, stack: ExitStack) -> None:
-        """Start what trains; the stack ends it."""
+    def started(self) -> AbstractContextManager[None]:
+        """Start what trains; it ends with the block."""
 
     def most(self, cell: Cell) -> int | None:
         """How many seeds of a cell make a task; none is all of them."""
@@ -86,9 +77,11 @@ class Local(Executor):
         self.count = processes or (1 if self.gpu else usable_cores())
         self.slowest, self.in_processes = 0.0, False
 
-    def start(self, stack: ExitStack) -> None:
-        environment = stack.enter_context(shared_gpu(self.gpu and self.count > 1))
-        self.pool = stack.enter_context(Processes(self.count, environment))
+    @contextmanager
+    def started(self) -> Iterator[None]:
+        gpu = shared_gpu(self.gpu and self.count > 1)
+        with gpu as environment, Processes(self.count, environment) as self.pool:
+            yield
 
     def most(self, cell: Cell) -> int | None:
         """One on a CPU, and of what has no epochs."""
@@ -158,7 +151,7 @@ def run_plan(
     What other processes have claimed is waited for; after ``time_limit`` seconds nothing is begun.
     """
     plan = PlanRun(cells, store, executor, on_event)
-    with executor:
+    with executor.started():
         plan.run(time.monotonic() + time_limit)
     return plan
 

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -41,14 +41,16 @@ class Ray(Executor):
         self.address, self.device = address, device
         self.wanted = {"CPU": cpus_per_task, "GPU": gpus_per_task}
 
-    def start(self, stack: ExitStack) -> None:
+    @contextmanager
+    def started(self) -> Iterator[None]:
         self.ray = import_ray()
-        stack.enter_context(connected(self.ray, self.address))
-        self._check_resources()
-        self.task = self.ray.remote(_train).options(
-            num_cpus=self.wanted["CPU"], num_gpus=self.wanted["GPU"], max_retries=RETRIES
-        )
         self.sent: dict[int, Any] = {}  # each data set goes to the cluster once
+        with connected(self.ray, self.address):
+            self._check_resources()
+            self.task = self.ray.remote(_train).options(
+                num_cpus=self.wanted["CPU"], num_gpus=self.wanted["GPU"], max_retries=RETRIES
+            )
+            yield
 
     def slots(self, waiting: int) -> int:
         """How many tasks fit the cluster as it is now, and a few that wait for their turn."""

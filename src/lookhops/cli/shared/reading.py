@@ -142,11 +142,7 @@ def stdin_lines() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class GraphReader(graph_reading.Reading):
-    """How a command reads graphs.
-
-    Args:
-        data_dir: Folder of TU archives.
-    """
+    """How a command reads graphs."""
 
     data_dir: DataDir = None
 
