@@ -213,12 +213,11 @@ def compare(
 
     Args:
         graphs: Graphs with targets.
-        models: Names such as ``"licheb+lookhops"`` or ``"wl-oa"`` (see
-            :func:`~lookhops.runs.plan.parse_entry`), or models under any names. A layer of
-            your own takes part once :func:`~lookhops.nn.registry.register_convolution` knows it.
+        models: Names such as ``"licheb+lookhops"`` or ``"wl-oa"``, or models under any names. A
+            layer of your own takes part once
+            :func:`~lookhops.nn.registry.register_convolution` knows it.
         protocol: How to train, or ``paper`` or ``fair``
-            (:func:`~lookhops.runs.fair.named_protocol`); by default the paper's, with its
-            ten seeds.
+            (:func:`~lookhops.runs.fair.named_protocol`); by default the paper's ten seeds.
         store: Where finished runs are kept.
         splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
         grid: Options of models and their values, among which each split's validation part chooses.

@@ -200,10 +200,8 @@ def evaluate_runs(
 ) -> dict[str, Any]:
     """All that is said about finished runs that were tested.
 
-    Returns:
-        ``seeds`` (seed to the metrics of its :class:`RunRecord`, with bootstrap intervals where the
-        task resamples), ``summary`` (metric to mean, std and values, with the interval of the mean)
-        and the task's overview: of classes, ``confusion`` (true class by predicted class).
+    That is ``seeds`` (seed to metrics, with bootstrap intervals where the task resamples),
+    ``summary`` (metric to mean, std and values, with the interval of the mean), and the overview.
     """
     target = task.targets(graphs).cpu()
     tested = [run for run in runs if run.predictions]

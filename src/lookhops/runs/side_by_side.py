@@ -129,14 +129,11 @@ class SideBySide:
             raise
 
     def after_epoch(self, epoch: Epoch) -> None:
-        """After an epoch of this process: begin what waits in others, where that pays.
-
-        What waits takes as long an epoch, and no fewer epochs than the protocol waits for a better
-        one.
-        """
+        """After an epoch of this process: begin what waits in others, where that pays."""
         self._handle(epoch)
         self._raise_errors()
         waiting = range(self._here + 1, len(self.stacks))
+        # Each takes at least as many epochs as the protocol waits for a better one.
         epochs = min(epoch.protocol.max_epochs, epoch.protocol.patience)
         seconds = epoch.runs[0].history[-1]["seconds"] * epochs * len(waiting)
         if waiting and seconds >= self.worth and len(self.tasks) == self._here + 1:

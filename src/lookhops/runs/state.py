@@ -77,7 +77,11 @@ class ResumeState:
                         "train into another folder, or again with --overwrite."
                     )
                 return config
-            if not overwrite and not resume and _has_files(self.model):
+            with files.explained(self.model, "read"):
+                is_empty = not self.model.exists() or (
+                    self.model.is_dir() and not any(self.model.iterdir())
+                )
+            if not (overwrite or resume or is_empty):
                 unfinished = "an unfinished training" if begun else "files"
                 advice = "go on with --resume, or begin again with --overwrite"
                 raise LookHopsError(f"{self.model}: has {unfinished} in it already; {advice}.")
@@ -127,24 +131,15 @@ class ResumeState:
         """Remove the state, the settings first: without them nothing is resumed by halves."""
         if not self.folder.is_dir():
             return
-        try:
+        with files.explained(self.folder, "removed"):
             for file in sorted(self.folder.iterdir(), key=lambda file: file != self.path):
                 if file.suffix in (".safetensors", ".part") or file == self.path:
                     file.unlink()
             if not any(self.folder.iterdir()):
                 self.folder.rmdir()
-        except OSError as error:
-            raise LookHopsError(f"{self.folder}: cannot be removed ({error.strerror}).") from error
 
     def _file(self, stack: str) -> Path:
         return self.folder / f"{stack}.safetensors"
-
-
-def _has_files(folder: Path) -> bool:
-    try:
-        return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    except OSError as error:
-        raise LookHopsError(f"{folder}: cannot be read ({error.strerror}).") from error
 
 
 def settings_of(

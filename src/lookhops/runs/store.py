@@ -365,10 +365,7 @@ def read_cells(db: sqlite3.Connection, path: Path) -> list[CellResult]:
 
 
 def checksum(*values: Any) -> str:
-    """SHA-256 of what a row holds of a run: seed, metrics, versions and machine.
-
-    The history is left out: zlib has a checksum of its own.
-    """
+    """SHA-256 of what a row holds of a run but its history: zlib has a checksum of its own."""
     return hashlib.sha256("\0".join(map(str, values)).encode(errors="replace")).hexdigest()
 
 

@@ -70,16 +70,14 @@ def _chosen(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]
 
 
 def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    epochs = list(config["epochs"].values())
-    length = span(min(epochs), max(epochs))
-    members = config["protocol"].get("members", 1)
-    each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
-    if members > 1:
-        each = f"each of {members * len(epochs)} networks"
+    epochs, protocol = list(config["epochs"].values()), config["protocol"]
+    runs = list(config["metrics"]["seeds"].values())
+    members = protocol.get("members", 1)
+    networks = counted(members * len(epochs), "network" if members > 1 else "model")
     has_epochs = config["parameters"] is not None
     if has_epochs:
+        each = f"each of {networks}" if members * len(epochs) > 1 else ""
         yield "parameters", f"{config['parameters']:,}", each
-    protocol, runs = config["protocol"], list(config["metrics"]["seeds"].values())
     if "split" in protocol and runs:
         parts = [f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test")]
         sizes = "{} + {} + {} graphs".format(*parts)
@@ -95,7 +93,7 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield from _chosen(runs)
     if not has_epochs:
         return
-    yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
+    yield "epochs", span(min(epochs), max(epochs)), f"at most {protocol['max_epochs']}"
     if (seconds := config["seconds_per_epoch"]) is not None:
         device = escape(config["machine"]["device"])
         yield "time per epoch", duration(seconds), f"a seed, on {device}"

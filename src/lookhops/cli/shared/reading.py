@@ -152,10 +152,7 @@ class GraphReader(graph_reading.Reading):
         earlier: graph_reading.Reading = graph_reading.AS_USUAL,
         need_targets: bool = True,
     ) -> Graphs:
-        """The graphs of a source, with warnings as plain lines on stderr.
-
-        ``earlier`` is how the graphs of a model were read: taken over where nothing was chosen.
-        """
+        """The graphs of a source, read as ``earlier`` ones were where nothing is chosen."""
         from lookhops.sources.loading import load as load_graphs
 
         if not source.strip():
@@ -242,8 +239,7 @@ class SplitSource:
     ) -> tuple[Graphs, SplitPlan]:
         """The graphs, with the test set if there is one, and the split of each seed.
 
-        ``seeds`` is how many or which; by default one for each fold, or for each split of the file,
-        and as many as ``usual`` where neither is given.
+        By default there is a seed for each fold, or split of the file, else as many as ``usual``.
         """
         from lookhops.sources.splits import SplitPlan, read_splits
         from lookhops.sources.splits.given import with_test_set

@@ -128,8 +128,7 @@ class Rungs:
     """Compares trials that have come to the same point of the first inner split.
 
     A trial falls behind where its best score so far is worse than the median of all that came to
-    the same rung, those of its own stack among them: as in successive halving, about half continue.
-    The first trial of a study never does: it is what the others are compared with.
+    the same rung: as in successive halving, about half continue. The first trial never does.
     """
 
     def __init__(self, trials: Sequence[FrozenTrial], metric: Metric) -> None:
