@@ -296,9 +296,6 @@ def _state(db: sqlite3.Connection) -> tuple[int, int, int]:
     return application, version, tables
 
 
-# -------------------------------------------------------------------- rows
-
-
 @dataclass(frozen=True)
 class StoredHistory(Sequence[Mapping[str, float]]):
     """The epochs of a stored run, read and checked when they are asked for."""

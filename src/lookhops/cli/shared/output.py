@@ -181,9 +181,6 @@ def panel(title: str, *parts: RenderableType) -> Panel:
     return Panel.fit(Group(*spaced), title=above, title_align="left", padding=(1, 2))
 
 
-# -------------------------------------------------------------------- files
-
-
 def check_output(path: Path, kinds: tuple[str, ...], source: str) -> None:
     """Refuse a file that is not written so, or that holds the input, before anything is read."""
     if path.suffix.lower() not in kinds:

@@ -67,9 +67,6 @@ DataDir = Annotated[
 ]
 
 
-# -------------------------------------------------------------------- PyTorch
-
-
 def load(device: str, *modules: str) -> None:
     """Import modules that take PyTorch, while a GPU gets ready where it is the device.
 
@@ -113,9 +110,6 @@ def _hash_triton() -> None:
         from triton.runtime.cache import triton_key
 
         triton_key()
-
-
-# -------------------------------------------------------------------- graphs
 
 
 @contextmanager
@@ -209,9 +203,6 @@ class GraphReader(graph_reading.Reading):
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]
-
-
-# -------------------------------------------------------------------- splits
 
 
 @dataclass(frozen=True)

@@ -140,8 +140,6 @@ def stoppable(again: str) -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
-# -------------------------------------------------------------------- experiments
-
 RUNNERS = ("local", "ray")
 
 
