@@ -168,11 +168,12 @@ def completed(graphs: Graphs, wanted: Names) -> Features:
     return given.without(replaced).beside(more)
 
 
-def in_columns(features: Features, names: Names) -> Features:
-    """Features that have all of these names, in their order and with their values."""
+def in_columns(features: Features, names: Names, others: Names) -> Features:
+    """Features that have all of these names, in their order, with the values of others too."""
     here = {one.name: one for one in features.split()}
     columns = [here[name] for name in names.numbers]
-    for name, values in names.values_of.items():
+    for name, first in names.values_of.items():
+        values = tuple(dict.fromkeys((*first, *others.values_of.get(name, ()))))
         codes = torch.tensor([values.index(value) for value in here[name].values or ()])
         columns.append(Column(name, codes[here[name].data.long()], values))
     return Features.of(columns).packed()

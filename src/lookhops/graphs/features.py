@@ -78,12 +78,6 @@ class Names:
         """Whether the source knew neither names nor values."""
         return self.are_default and self.values == default_values(self.sizes)
 
-    def with_values_of(self, other: Names) -> Names:
-        """The same, with the values that labels have in others after their own."""
-        others = other.values_of
-        both = ((*mine, *others.get(name, ())) for name, mine in self.values_of.items())
-        return replace(self, values=tuple(tuple(dict.fromkeys(values)) for values in both))
-
     def holding(self, numbers: Tensor | None, labels: Tensor | None) -> Features:
         """Features with these names."""
         return Features(numbers, self.numbers, labels, self.labels, self.values)

@@ -87,8 +87,11 @@ def _warn_of_repeated(table: Table, pairs: np.ndarray) -> None:
 
     Rows of one edge that differ elsewhere, as several transfers between two accounts, are usual.
     """
-    several = np.flatnonzero(pd.Series(pairs).duplicated(keep=False))
-    again = several[table.frame.iloc[several].astype(str).duplicated().to_numpy()]
+    _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[pair] > 1)
+    rows = table.frame.iloc[several]
+    others = rows.select_dtypes(exclude="number").columns  # lists among them cannot be compared
+    again = several[rows.astype(dict.fromkeys(others, str)).duplicated().to_numpy()]
     if len(again):
         repeat = "repeats an earlier one" if len(again) == 1 else "repeat earlier ones"
         warnings.warn(

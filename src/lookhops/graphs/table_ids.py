@@ -94,7 +94,7 @@ class Nodes:
             return _listed_nodes(tables, table, graphs, listed, ends, ids)
         assert graphs.of_edge is not None
         keys = graphs.of_edge * len(ids) + ends
-        number, pair = pd.factorize(keys.ravel(), sort=True)
+        pair, number = _different(keys.ravel(), len(graphs.ids) * len(ids))
         nodes = cls(pair // len(ids), None, number.reshape(2, -1), pair % len(ids), ids)
         if table is None or listed is None:
             return nodes
@@ -109,6 +109,15 @@ class Nodes:
                 stacklevel=2,
             )
         return replace(nodes, row=row)
+
+
+def _different(keys: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """The different keys below a limit, ascending, and the place of each key among them."""
+    if limit > 8 * len(keys):
+        return np.unique(keys, return_inverse=True)
+    present = np.zeros(limit, dtype=bool)  # few possible keys are ten times quicker marked
+    present[keys] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
 
 
 def _quoted(ids: pd.Index, number: int) -> str:

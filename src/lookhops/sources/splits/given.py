@@ -158,7 +158,7 @@ def _alike(graphs: Graphs, test: Graphs) -> list[Graphs]:
         missing = [name for name in wanted.features if name not in whole.names.features]
         if missing:
             raise LookHopsError(f"{test.name}: there is no {missing[0]!r}, which is a feature.")
-        each.append(replace(one, whole=in_columns(whole, wanted.with_values_of(found.names))))
+        each.append(replace(one, whole=in_columns(whole, wanted, found.names)))
     return each
 
 
