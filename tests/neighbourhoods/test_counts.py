@@ -7,11 +7,13 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
+from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.neighbourhoods import SparseRows, Vocabulary, gram_by_hop, identities, unary_codes
+from lookhops.neighbourhoods.counts import pair_codes
 from naive_wl import naive_colours
 from strategies import graph_sets
 
@@ -148,3 +150,43 @@ def test_places_are_those_of_a_dictionary(known, others):
     assert there.flatten().tolist() == [code in want for code in asked]
     found = zip(asked, place.flatten().tolist(), there.flatten().tolist(), strict=True)
     assert all(at == want[code] for code, at, known_here in found if known_here)
+
+
+# -------------------------------------------------------------------- pairs of nodes
+
+MOST = 3
+
+
+def pairs_of(graphs, number):
+    """How often a graph has two labels so many hops apart."""
+    start, stop = graphs.node_ptr[number].item(), graphs.node_ptr[number + 1].item()
+    label = identities(graphs, 0)[:, 0].tolist()
+    joined = nx.Graph(zip(graphs.source.tolist(), graphs.target.tolist(), strict=True))
+    joined.add_nodes_from(range(start, stop))
+    found = Counter()
+    for i in range(start, stop):
+        for j, distance in nx.single_source_shortest_path_length(joined, i, MOST).items():
+            if i < j:
+                found[tuple(sorted((label[i], label[j]))), distance] += 1
+    return found
+
+
+@settings(max_examples=40, deadline=None)
+@given(graph_sets(min_graphs=1))
+def test_pairs_are_counted_and_compared_as_their_definition_says(graphs):
+    counts = [pairs_of(graphs, number) for number in range(len(graphs))]
+    _, ptr = pair_codes(graphs, identities(graphs, 0)[:, 0], MOST)
+    assert ptr.diff().tolist() == [sum(own.values()) for own in counts]
+    rows = GraphRows.of(graphs, 1, {}, pairs=MOST)
+    kernels = Kernels(rows, {})
+    assert kernels.names[-1] == "pairs"
+    expected = np.ones((len(graphs), len(graphs)))
+    for a, first in enumerate(counts):
+        for b, second in enumerate(counts):
+            if either := (first | second).total():
+                expected[a, b] = (first & second).total() / either
+    np.testing.assert_allclose(kernels.full(rows)[-1].numpy(), expected, atol=1e-12)
+    index = torch.arange(len(graphs)).flip(0)
+    np.testing.assert_allclose(
+        kernels.full(rows.select(index))[-1].numpy(), expected[::-1], atol=1e-12
+    )

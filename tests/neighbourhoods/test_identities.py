@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from lookhops import Graphs, LookHopsError
 from lookhops.core.hashing import mix
 from lookhops.graphs.features import Features
-from lookhops.neighbourhoods import identities
-from naive_wl import naive_colours, same_partition
+from lookhops.neighbourhoods import Bins, identities, shells
+from naive_wl import naive_colours, naive_shells, same_partition
 from strategies import graph_sets, renumbered
 
 HOPS = 3
@@ -145,3 +145,88 @@ def test_sets_without_anything():
     assert alone[0].unique().numel() == 3
     with pytest.raises(LookHopsError, match="-1"):
         identities(triangle_with_tail(), -1)
+
+
+# -------------------------------------------------------------------- shells
+
+SHELLS = 4
+
+
+def shells_of(graphs: Graphs, hops: int = SHELLS) -> torch.Tensor:
+    return shells(graphs, identities(graphs, 0)[:, 0], hops)
+
+
+@given(graph_sets(repeats=False))
+def test_the_partition_is_that_of_naive_walks(graphs):
+    ours = shells_of(graphs)
+    assert ours.shape == (graphs.num_nodes, SHELLS)
+    for hop, theirs in enumerate(naive_shells(graphs, SHELLS)):
+        assert same_partition(ours[:, hop].tolist(), theirs)
+
+
+def test_what_lies_between_does_not_matter():
+    # Two paths of three nodes: the ends see each other two hops away, whatever the middle.
+    pairs = torch.tensor([(0, 1), (1, 2), (3, 4), (4, 5)])
+    source, target = torch.cat((pairs, pairs.flip(1))).T
+    labels = torch.tensor([[0], [1], [0], [0], [2], [0]])
+    graphs = Graphs.from_edges(source, target, torch.tensor([3, 3]), nodes=Features(labels=labels))
+    ours, full = shells_of(graphs, 2), identities(graphs, 2)
+    assert ours[0, 1] == ours[3, 1]
+    assert ours[0, 0] != ours[3, 0]
+    assert full[0, 2] != full[3, 2]
+
+
+@given(graph_sets())
+def test_a_graph_has_the_same_alone(graphs):
+    together = shells_of(graphs)
+    alone = [shells_of(graphs.select([i])) for i in range(len(graphs))]
+    assert torch.equal(together, torch.cat(alone) if alone else together)
+
+
+def test_hops_below_zero(tasks):
+    with pytest.raises(LookHopsError, match="-1"):
+        shells_of(tasks, -1)
+
+
+# -------------------------------------------------------------------- bins
+
+
+def test_bins_hold_about_as_many_values_each():
+    values = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
+    placed = Bins.learn(values, 4)(values)
+    for column in placed.T:
+        assert column.bincount().tolist() == [250] * 4
+
+
+def test_values_never_seen_fall_into_the_outer_bins():
+    bins = Bins.learn(torch.arange(10.0)[:, None], 5)
+    assert bins(torch.tensor([[-100.0], [0.0], [1.9], [2.0], [100.0]])).flatten().tolist() == [
+        0,
+        0,
+        0,
+        1,
+        4,
+    ]
+
+
+def test_blanks_are_a_bin_of_their_own():
+    blank = float("nan")
+    values = torch.tensor([[0.0, blank], [blank, 1.0], [1.0, 2.0], [2.0, 3.0], [3.0, blank]])
+    bins = Bins.learn(values, 2)
+    assert bins(values).tolist() == [[0, 2], [2, 0], [0, 1], [1, 1], [1, 2]]
+    assert Bins.learn(values * blank, 2)(values).tolist() == [[0, 1], [1, 0], *[[0, 0]] * 2, [0, 1]]
+
+
+def test_bins_are_kept():
+    bins = Bins.learn(torch.tensor([[0.0, 5.0], [1.0, 5.0], [2.0, 5.0]]), 3)
+    again = Bins.from_tensors(bins.tensors())
+    assert [edges.tolist() for edges in again.edges] == [[1.0, 2.0], []]
+
+
+def test_few_different_values_have_few_bins():
+    column = torch.tensor([0.0] * 90 + [1.0] * 10)[:, None]
+    bins = Bins.learn(column, 4)
+    assert bins.edges[0].tolist() == []
+    bins = Bins.learn(torch.tensor([[0.0], [0.0], [1.0], [1.0]]), 4)
+    assert bins.edges[0].tolist() == [1.0]
+    assert Bins.learn(torch.zeros(0, 1), 4)(torch.ones(3, 1)).tolist() == [[0]] * 3
