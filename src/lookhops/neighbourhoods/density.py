@@ -137,10 +137,7 @@ def global_density(values: np.ndarray) -> np.ndarray:
     width = math.sqrt(sample.bandwidth**2 - cell**2 / 3)
     density = convolve(mass, width / cell)
     density /= sample.total * scale * width * math.sqrt(2 * math.pi)
-    position = values / cell
-    left = position.astype(np.int64)
-    right_share = position - left
-    return density[left] * (1 - right_share) + density[left + 1] * right_share
+    return np.interp(values / cell, np.arange(density.size), density)
 
 
 def convolve(mass: np.ndarray, width: float, every: int = 1) -> np.ndarray:

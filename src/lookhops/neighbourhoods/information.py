@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
-from itertools import combinations
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,9 +105,8 @@ class HopInformation:
     @property
     def gain_interval(self) -> np.ndarray | None:
         """95% of the resamples: low and high of IG(k), shape (K - 1, 2), or none without any."""
-        if not self.resampled_gain.size:
-            return None
-        return np.percentile(self.resampled_gain, (2.5, 97.5), axis=0).T
+        drawn = self.resampled_gain
+        return np.percentile(drawn, (2.5, 97.5), axis=0).T if drawn.size else None
 
     @property
     def b_interval(self) -> tuple[float, float] | None:
@@ -225,23 +224,18 @@ def _finite(k: float) -> int | None:
 def classes_sentence(found: HopInformation) -> str:
     """Where the classes differ most beyond what resampling them explains."""
     gaps = []
-    for one, other in combinations(found.per_class, 2):
-        first, second = found.per_class[one], found.per_class[other]
-        if first.gain_interval is None or second.gain_interval is None:
-            continue
-        intervals = zip(
-            found.k, first.gain, second.gain, first.gain_interval, second.gain_interval, strict=True
-        )
-        for k, a, b, (a_low, a_high), (b_low, b_high) in intervals:
-            if a_low > b_high or b_low > a_high:
-                (more, more_name), (less, less_name) = sorted([(a, one), (b, other)], reverse=True)
-                gaps.append((more - less, k, more, more_name, less, less_name))
-    if not gaps:
+    for (more_name, one), (less_name, other) in permutations(found.per_class.items(), 2):
+        if one.gain_interval is not None and other.gain_interval is not None:
+            apart = one.gain_interval[:, 0] > other.gain_interval[:, 1]
+            gap = np.where(apart, np.abs(one.gain - other.gain), 0)
+            gaps.append((gap.max(), gap.argmax(), more_name, less_name))
+    if not any(gap > 0 for gap, *_ in gaps):
         return "The classes' intervals overlap at every k: hops add about as much in each."
-    _, k, more, more_name, less, less_name = max(gaps, key=lambda gap: gap[0])
+    _, at, more_name, less_name = max(gaps, key=lambda gap: gap[0])
+    more, less = (found.per_class[name].gain[at] for name in (more_name, less_name))
     return (
-        f"The classes differ most at k = {k}, where IG is {more:.4g} in class {more_name} and "
-        f"{less:.4g} in class {less_name}, and their intervals do not overlap."
+        f"The classes differ most at k = {found.k[at]}, where IG is {more:.4g} in class "
+        f"{more_name} and {less:.4g} in class {less_name}, and their intervals do not overlap."
     )
 
 
@@ -263,11 +257,10 @@ def look(
     Gains die away like :math:`a e^{-bk}`, so that :math:`e^{-bk}` of the information lies beyond k
     hops, and the suggested k is the smallest that loses no more than ``epsilon``.
 
-    Classes are not looked at, save to choose graphs when ``per_class`` is asked for. Edge weights
-    are not either: an edge is there or not. Where edges have a direction, a node sees those whose
-    information reaches it, against the arrows. The result does not depend on ``block_size``.
-    Blanks count as the mean of their column; where no feature varies, degrees are looked at, with a
-    warning.
+    Classes are not looked at, save to choose graphs when ``per_class`` is asked for, nor are edge
+    weights. Where edges have a direction, a node sees those whose information reaches it, against
+    the arrows. The result does not depend on ``block_size``. Blanks count as the mean of their
+    column; where no feature varies, degrees are looked at, with a warning.
 
     Args:
         graphs: The graphs.

@@ -73,7 +73,7 @@ class HopScores:
 
     @cached_property
     def best(self) -> int:
-        """The hops with the highest mean score, the fewest of them."""
+        """The fewest hops with the highest mean score."""
         return int(self.mean.argmax())
 
     def written(self, score: SupportsFloat) -> str:
@@ -145,18 +145,16 @@ class LabelInformation(HopScores):
         reached = self.written(self.mean[h])
         if of_classes:
             reached += f" right, against {chance} for the commonest class"
-        if h == 0:
-            said = f"{what} predicted by the nodes alone, without any edge: {reached}."
-        else:
+        said = f"{what} predicted by the nodes alone, without any edge: {reached}."
+        if h > 0:
             decided = "decided" if of_classes else "predicted"
             said = (
                 f"{what} {decided} within {counted(h, 'hop')}: {reached} and "
                 f"{self.written(self.mean[h - 1])} within {counted(h - 1, 'hop')}."
             )
-        if h == self.max_hops == 0:
-            return said
         if h == self.max_hops:
-            return f"{said} The last hop still helped: look farther (--max-hops {h + 2})."
+            further = f" The last hop still helped: look farther (--max-hops {h + 2})."
+            return said + (further if h else "")
         most = f" (at most {self.written(self.mean[self.best])}, with {self.best})"
         return f"{said} More hops gain nothing beyond noise{most if self.best > h else ''}."
 
@@ -307,8 +305,7 @@ def _regressions(y: Array, classes: int, splits: Sequence[Split]) -> tuple[Array
     train = np.zeros((len(y), len(splits)), np.float32)
     for column, one in enumerate(splits):
         train[one.train.numpy(), column] = 1
-    columns = np.eye(classes)[y, :-1] if classes else y[:, None]
-    columns = columns.astype(np.float32)
+    columns = (np.eye(classes)[y, :-1] if classes else y[:, None]).astype(np.float32)
     train, targets = train.repeat(columns.shape[1], axis=1), np.tile(columns, len(splits))
     return train, targets, (train * targets).sum(0) / train.sum(0)
 
