@@ -211,6 +211,7 @@ class MoleculeStream(Stream):
     ) -> Graphs:
         """The graphs of rows, with columns that ``column`` makes; ``tell`` warns of what is odd."""
         from lookhops.graphs.columns import SAME
+        from lookhops.sources.counts import first_of_each
         from lookhops.sources.molecules import pack
 
         skipped, kept = self._skipped(rows, parsed), parsed.rows.tolist()
@@ -218,10 +219,8 @@ class MoleculeStream(Stream):
             warnings.warn(self._said(), SkippedMolecules, stacklevel=4)
         ids = self.ids([rows[row] for row in kept])
         columns = {"id": as_texts(ids), "smiles": as_texts(parsed.smiles)}
-        first: dict[str, int] = {}
-        same = [first.setdefault(smiles, i) for i, smiles in enumerate(parsed.canonical)]
-        if len(first) < len(same):
-            columns[SAME] = np.array(same)
+        if len(set(parsed.canonical)) < len(parsed.canonical):
+            columns[SAME] = first_of_each(parsed.canonical)
         for name, cells in self._texts(rows, names, tell).items():
             columns.setdefault(name, column([cells[row] for row in kept]))
         return pack(parsed, name=self.name, columns=columns, skipped=skipped)

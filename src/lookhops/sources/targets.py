@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.reading import Reading, called, listed
+from lookhops.core.reading import Reading, called, listed, names_in
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs, Target
 from lookhops.graphs.columns import ALL, only_features
@@ -74,7 +74,7 @@ def parse_task(text: str) -> dict[str, str]:
     ``classes``, ``numbers`` or ``auto`` for all, or ``logS=numbers,active=classes`` for each.
     """
     kinds = {"": "auto"}
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in names_in(text):
         name, _, kind = part.rpartition("=")
         if kind.strip() not in KINDS:
             raise LookHopsError(
@@ -153,7 +153,7 @@ def _names(text: str, graphs: Graphs) -> list[str]:
     """The names in a text, with commas between; a column may have commas in its own name."""
     if _found(graphs, text) is not None:
         return [text]
-    names = list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    names = list(dict.fromkeys(names_in(text)))
     if not names:
         raise LookHopsError("--target names a column, or several with commas between.")
     return names

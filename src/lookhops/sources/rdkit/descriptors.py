@@ -19,8 +19,6 @@ from lookhops.core.words import counted
 
 #: Values are cut here: the information content of a large molecule reaches 1e30.
 LARGEST = 1e4
-
-
 _TABLE = (files("lookhops.sources.rdkit") / "descriptors.csv").read_text(encoding="utf-8")
 #: Whether descriptors are ``fast`` or ``slow``, by name, whatever RDKit is here.
 SPEEDS = {row["name"]: row["speed"] for row in csv.DictReader(_TABLE.splitlines())}
@@ -120,17 +118,12 @@ _HYDROGEN = 1.008
 
 
 def atom_parts(smiles: str, values: Mapping[str, float]) -> dict[str, Array]:
-    """Each atom's part of the descriptors that are sums over atoms, by name, shape (atoms).
+    """Each atom's part of the descriptors of a molecule that are sums over atoms, shape (atoms).
 
-    These are ``MolLogP``, ``MolMR``, ``TPSA``, ``LabuteASA``, the surface with some charge, logP,
-    refraction or electrotopological state (``PEOE_VSA1``, ``SlogP_VSA1``, ...), weights, counts of
-    atoms, and counts of fragments (``fr_nitro``), where the atoms of a match have equal parts.
-    Hydrogens count with the atom that holds them. Parts that do not add up to the given value are
-    left out: a column of the user may have the name of a descriptor.
-
-    Args:
-        smiles: The molecule; parts are in the order of its atoms.
-        values: The descriptors of the molecule by name.
+    These are ``MolLogP``, ``MolMR``, ``TPSA``, ``LabuteASA``, surfaces (``PEOE_VSA1``, ...),
+    weights, counts of atoms, and counts of fragments (``fr_nitro``), where the atoms of a match
+    have equal parts. Hydrogens count with the atom that holds them. Parts that do not add up to the
+    given value are left out: a column of the user may have the name of a descriptor.
     """
     from rdkit import Chem
 

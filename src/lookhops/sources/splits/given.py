@@ -59,12 +59,11 @@ def read_splits(path: Path | str, graphs: Graphs | int) -> list[Split]:
 
 
 def _parts(entry: Any, where: str) -> dict[str, Any]:
-    if isinstance(entry, dict) and INNER in entry:
-        inner = entry[INNER]
-        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
-            first = inner[0]
-            entry = {"test": entry.get("test"), "train": first.get("train")}
-            entry |= {"val": first.get("validation")}
+    """The three lists of an entry in either form."""
+    inner = entry.get(INNER) if isinstance(entry, dict) else None
+    if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+        train, val = inner[0].get("train"), inner[0].get("validation")
+        entry = {"train": train, "val": val, "test": entry.get("test")}
     if not isinstance(entry, dict) or any(part not in entry for part in PARTS):
         raise LookHopsError(f"{where}: {EXPECTED}.")
     return entry
