@@ -62,8 +62,6 @@ class MoleculeStream(Stream):
         self._ahead: ReadAhead | None = None
         self.total, self.lost, self.places = 0, 0, list[str]()
 
-    # ---------------------------------------------------------------- rows
-
     def _find(self, option: str, usual: Sequence[str]) -> str | None:
         return self.reading.find(self.source.origin, self.source.head, option, usual)
 
@@ -199,8 +197,6 @@ class MoleculeStream(Stream):
             graphs = merge(graphs)
         return GraphStream(graphs, self, self.cells(rows, parsed))
 
-    # ---------------------------------------------------------------- both
-
     def _pack(
         self,
         rows: Sequence[Row],
@@ -274,9 +270,6 @@ class MoleculeStream(Stream):
             raise LookHopsError(f"{origin}none of {total} parses: {shown}.")
         verbs = agreeing(self.lost, "does not parse and is", "do not parse and are")
         return f"{origin}{self.lost:,} of {total} {verbs} left out: {shown}."
-
-
-# -------------------------------------------------------------------- files
 
 
 def open_molecules(path: Path, reading: Reading, pool: ParsingPool) -> MoleculeStream:

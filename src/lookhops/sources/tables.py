@@ -90,9 +90,6 @@ def read_tables(
     return choose_columns(found, reading, label, place, need_targets)
 
 
-# -------------------------------------------------------------------- one table
-
-
 def read_table(path: Path, what: str, reading: Reading = AS_USUAL) -> Table:
     """Read a table of ``edges``, ``nodes`` or ``graphs``: all rows at once, column by column.
 

@@ -66,9 +66,6 @@ def _read(files: TuFiles) -> Graphs:
     )
 
 
-# -------------------------------------------------------------------- checks, and repeated edges
-
-
 def _check_indicator(indicator: np.ndarray, where: Path) -> None:
     step = np.diff(indicator, prepend=0)
     wrong = (step < 0) | (step > 1)

@@ -189,9 +189,6 @@ def _reason(structure: str, mol_block: bool) -> str:
     return shorten(problems[0].Message(), 120, placeholder=" ...") if problems else REFUSED
 
 
-# -------------------------------------------------------------------- sizes
-
-
 def why_too_large(structure: str, mol_block: bool, most: int) -> str:
     """Why a molecule is not read, from its text before RDKit sees it; empty where it is.
 
