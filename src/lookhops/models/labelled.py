@@ -46,21 +46,14 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class TargetEvaluation:
-    """How well one target is answered.
-
-    Args:
-        metrics: What is measured, in the order of tables.
-        truth: Numbers of classes or measured numbers, NaN where there is none, shape (g).
-        all: Measured on all graphs.
-        new: The same on graphs that the model has not seen; none where it has seen all or none.
-    """
+    """How well one target is answered."""
 
     name: str
-    metrics: tuple[Metric, ...]
+    metrics: tuple[Metric, ...]  # in the order of tables
     answers: TargetAnswers
-    truth: Array
+    truth: Array  # numbers of classes or measured numbers, NaN where there is none, shape (g)
     all: Measured
-    new: Measured | None
+    new: Measured | None  # on graphs that the model has not seen; none where these are all or none
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,19 +36,12 @@ SUFFIXES = tuple(ending for ending in ENDINGS if ending != ".zip")
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Graphs that a model is asked about.
-
-    Args:
-        predictor: The model.
-        source: The graphs with all that their source said, and its rows.
-        graphs: The same graphs in the columns that the model was trained on.
-        notes: What there is to say of how they were read.
-    """
+    """Graphs that a model is asked about."""
 
     predictor: Predictor
-    source: GraphStream
-    graphs: Graphs
-    notes: list[str]
+    source: GraphStream  # the graphs with all that their source said, and its rows
+    graphs: Graphs  # the same in the columns that the model was trained on
+    notes: list[str]  # what there is to say of how they were read
 
     def numbers(self, rows: Sequence[int] | None) -> list[int]:
         """The numbers of the graphs that were read from some rows; by default all."""

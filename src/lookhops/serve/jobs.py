@@ -38,17 +38,10 @@ log = logging.getLogger("lookhops.serve")
 
 @dataclass(eq=False)
 class Job:
-    """A file whose graphs are answered.
+    """A file whose graphs are answered."""
 
-    Args:
-        id: By which it is asked for; it cannot be guessed.
-        path: The file, in a folder that has the answers too.
-        neighbours: How many are given with each answer.
-        since: When it came, and once it has ended, when that was.
-    """
-
-    id: str
-    path: Path
+    id: str  # cannot be guessed
+    path: Path  # in a folder that has the answers too
     model: ServedModel
     coverage: float
     neighbours: int
@@ -56,7 +49,7 @@ class Job:
     done: int = 0
     asked: Asked | None = None
     error: LookHopsError | None = None
-    since: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=time.monotonic)  # when it came, or ended
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
