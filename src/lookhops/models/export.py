@@ -236,20 +236,15 @@ DRAWS = 32
 class Difference:
     """How far an exported model is from our own answers.
 
-    Args:
-        graphs: How many were compared.
-        largest: The largest difference of any answer, in the targets' units.
-        decided_by_rounding: Graphs with a notable difference for which rounding decides which nodes
-            or edges a pooling keeps, in LookHops as elsewhere: they do not count for ``largest``.
-        largest_of_those: Their largest difference.
-        is_small: Whether nothing but rounding makes a difference.
+    Some graphs may have a notable difference because rounding decides which nodes or edges a
+    pooling keeps, in LookHops as elsewhere: they do not count for ``largest``.
     """
 
-    graphs: int
-    largest: float
+    graphs: int  # that were compared
+    largest: float  # difference of any answer, in the targets' units
     decided_by_rounding: int
     largest_of_those: float
-    is_small: bool
+    is_small: bool  # whether nothing but rounding makes a difference
 
     def __str__(self) -> str:
         """The largest differences."""

@@ -246,7 +246,7 @@ class Predictor:
     @property
     def knows_neighbours(self) -> bool:
         """Whether the folder keeps names and targets of training graphs."""
-        return self.reference.knows_neighbours
+        return "targets" in self.reference.tensors
 
     def check_question(self, coverage: float = COVERAGE, neighbours: int = 0) -> None:
         """Refuse what is no probability, and neighbours that cannot be given."""

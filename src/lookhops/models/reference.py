@@ -198,11 +198,6 @@ class Reference:
         """Graphs that are less similar than this to all training graphs are warned about."""
         return float(self.tensors["limit"])
 
-    @property
-    def knows_neighbours(self) -> bool:
-        """Whether it has the names and targets of training graphs."""
-        return "targets" in self.tensors
-
     def neighbours(self, prepared: PreparedGraphs, count: int, task: Task) -> Neighbours:
         """So many of the most similar training graphs of each graph."""
         codes = prepared.codes_of(HOPS)
