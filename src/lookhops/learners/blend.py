@@ -117,8 +117,6 @@ class Blend(NetworkLearner):
         whole = encoding.whole if self.network.reads_whole else None
         return replace(encoding, edges=edges, whole=whole)
 
-    # ---------------------------------------------------------------- fitting
-
     def check(self, graphs: Graphs, task: Task) -> None:
         self.process.check(graphs, task)
         self.network.check(graphs, task)
@@ -175,8 +173,6 @@ class Blend(NetworkLearner):
             chosen={**chosen, **process.chosen},
             beside={WEIGHT: weight, **beside},
         )
-
-    # ---------------------------------------------------------------- asking
 
     def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
         return self.network.prepare(graphs, self.encoding_of_network(encoding))

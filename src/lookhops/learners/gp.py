@@ -131,8 +131,6 @@ class FittedProcess(Fitted):
             found.append((kernels, factor))
         return found
 
-    # ---------------------------------------------------------------- storing
-
     def tensors(self) -> dict[str, Tensor]:
         """The reference graphs' counts, the columns' scale, and each target's coefficients."""
         references = self.kernels.references

@@ -157,9 +157,6 @@ def solve_inducing(
     return Solution(coefficients, left_out, variance)
 
 
-# -------------------------------------------------------------------- answers
-
-
 @dataclass(frozen=True, eq=False)
 class TargetProcess(Saved):
     """The process of one target; classes have a channel each.

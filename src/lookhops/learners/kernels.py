@@ -225,9 +225,6 @@ def squared_distances(first: Tensor, second: Tensor, product: Tensor) -> Tensor:
     return lengths.sub_(product, alpha=2).clamp_(min=0)
 
 
-# -------------------------------------------------------------------- columns of graphs
-
-
 @dataclass(frozen=True, eq=False)
 class Group(Saved):
     r"""Columns that share their kernels: :math:`(x - \mu) / \sigma` of a training part, up to ±4.

@@ -170,8 +170,6 @@ class Learner(ABC):
         """How many threads one run is worth; where it is one, others do not change its numbers."""
         return 1
 
-    # ---------------------------------------------------------------- fitting
-
     def check(self, graphs: Graphs, task: Task) -> None:  # noqa: B027 -- many learn from any graphs
         """Raise one ``LookHopsError`` where it cannot be fitted to these graphs on any split."""
 
@@ -237,8 +235,6 @@ class Learner(ABC):
         """The protocol with its defaults wherever it does not decide a run besides the seed."""
         return replace(Protocol(), **{name: getattr(protocol, name) for name in OF_SPLITS})
 
-    # ---------------------------------------------------------------- asking
-
     def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
         """Graphs in the columns of the encoding, with what all fitted ones need to know of them."""
         return PreparedGraphs(graphs)
@@ -246,8 +242,6 @@ class Learner(ABC):
     def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:
         """What gives the :meth:`Fitted.outputs` of each for graphs that :meth:`prepare` gave."""
         return lambda prepared: [one.outputs(prepared.graphs) for one in fitted]
-
-    # ---------------------------------------------------------------- options
 
     @classmethod
     def option_types(cls) -> dict[str, str]:
