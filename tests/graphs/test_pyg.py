@@ -90,6 +90,13 @@ def test_a_dataset_is_packed_from_its_storage(graphs: Graphs):
     assert unpacked(Graphs.from_pyg(dataset[::-1])) == expected[::-1]
 
 
+def test_fields_of_a_dataset_are_checked_too():
+    dataset = InMemory([Data(x=torch.rand(2, 3), edge_index=torch.tensor([[0], [1]]))] * 3)
+    dataset._data.x = dataset._data.x.to_sparse()
+    with pytest.raises(LookHopsError, match="Graph 0: x"):
+        Graphs.from_pyg(dataset)
+
+
 def test_a_dataset_with_a_transform_is_packed_as_it_shows_itself():
     def double(data: Data) -> Data:
         data.x = data.x * 2

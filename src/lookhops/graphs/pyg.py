@@ -130,6 +130,9 @@ def _collated(dataset: Any) -> _Collated | None:
     used = set(FIELDS) & set(stored.keys())
     if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
         return None
+    tensors = [stored[name] for name in used - {"y"}]
+    if not all(isinstance(one, Tensor) and one.layout == torch.strided for one in tensors):
+        return None  # graph by graph it is said which
     sizes = {"node": slices["x"].diff(), "edge": slices["edge_index"].diff()}
     found = {name: _two_axes(stored.get(name)) for name in FEATURES}
     return sizes, {**found, "edge_index": stored.edge_index.cpu(), "y": stored.y}
