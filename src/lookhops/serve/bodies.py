@@ -212,10 +212,7 @@ class Reply(BaseModel):
 
 
 class Answers(Reply):
-    """An answer for each row of the input.
-
-    A table where that is accepted (`Accept: text/csv`), or where a table was sent.
-    """
+    """An answer a row of the input; a table where one is accepted (`text/csv`), or was sent."""
 
     answers: list[dict[str, Any]] = Field(
         description="One for each row of the input, as `lookhops predict --json` gives them; of a "
@@ -306,8 +303,7 @@ def described(models: Sequence[ServedModel], body: type[Source], answer: type[Re
 def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
     """Bodies of requests in JSON, each for one of the models, by what they are called.
 
-    A model of molecules is asked about SMILES. Any other is asked about a path, in the columns that
-    it was trained on; where these have no names there is no example.
+    They are SMILES or a path in the columns of the model; there is none where these have no names.
     """
     found: dict[str, Described] = {}
     for model in models:
