@@ -265,8 +265,8 @@ def attribute(
     - **Totals**, by integrated gradients, each handed on to the nodes or edges that make it up
       (:func:`~lookhops.neighbourhoods.totals.spread_totals`).
 
-    Of several networks, members and seeds, the shares are averaged as their probabilities are
-    (:class:`~.question.Together`), and their standard deviation is given beside.
+    Shares of several networks are averaged as their probabilities are, and their standard deviation
+    is given beside (:class:`~.question.Together`).
 
     Args:
         target: Which target to explain, of a model that answers several.
@@ -288,9 +288,8 @@ def attribute(
     seeds = predictor.answering if seed is None else (predictor.known_seed(seed),)
     fitted = {one: predictor.fitted[one] for one in seeds}
     model = Together.of(fitted, number, head, predictor.calibration)
-    parts, question = model.leaves, Question(head, classes)
-    spreading = Spreading(prepared.graphs, predictor.encoding)
-    found = explain_parts(parts, number, prepared, spreading, question, stacked)
+    parts, spreading = model.leaves, Spreading(prepared.graphs, predictor.encoding)
+    found = explain_parts(parts, number, prepared, spreading, Question(head, classes), stacked)
     weight, baseline, value = model(found.start, found.end, classes is not None)
     if seed is None:
         given = torch.from_numpy(answered.shared()).to(value)
