@@ -31,7 +31,7 @@ def test_the_answer(lookhops: Run):
     def rows_below(head: str) -> dict[str, list[str]]:
         """The rows of the table whose columns begin with this, by their first word."""
         _, _, below = out.partition(f"\n{head}")
-        lines = below.partition("\n\n")[0].splitlines()[1:]
+        lines = below.partition("\n\n")[0].replace(" <-", "").splitlines()[1:]
         return {line.split()[0]: line.split()[1:] for line in lines}
 
     gains, lost = rows_below("hops k    gain"), rows_below("hops k   lost")

@@ -21,7 +21,7 @@ def test_html_has_the_cells_as_text():
         "gcn",
     ]
     assert ["".join(cell.itertext()) for cell in root.iter("td")] == [
-        "**80.6 ± 1.8**paper: 79",
+        "80.6 ± 1.8paper: 79",
         "70.0",
     ]
     assert [row.get("class") for row in root.iter("tr")] == [None, None, "best"]

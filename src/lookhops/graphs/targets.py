@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensors import LARGEST
 from lookhops.core.words import counted, joined
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ BLANK_TEXTS = (
 _ABSENT = ("None", "nan", "<NA>", "NaT")
 #: A column with more different numbers than this is not one of classes.
 MANY_CLASSES = 20
-#: Squares of larger numbers, and sums of them, would leave the range of float64.
-LARGEST = 1e100
 #: The kinds of numbers: what each one is, and which are of that kind, of an array.
 NUMBERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "numbers": ("a finite number, at most 1e100 in size", lambda y: np.abs(y) <= LARGEST),

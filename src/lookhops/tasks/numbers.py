@@ -16,8 +16,8 @@ from lookhops.core.arrays import Array
 from lookhops.core.charts import Chart
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
+from lookhops.core.tensors import ABOVE_ZERO
 from lookhops.core.words import counted
-from lookhops.graphs.targets import LARGEST
 from lookhops.tasks.answers import Ensemble, NumberAnswers, Tested
 from lookhops.tasks.charts import number_charts
 from lookhops.tasks.conformal import (
@@ -74,8 +74,8 @@ class OneNumber(TargetTask):
         known = target[train][self.known(target[train])]
         if len(known.unique()) < 2:
             return f"{self.name!r} has not two different numbers"
-        if known.max() - known.min() < 1 / LARGEST:
-            return f"the numbers of {self.name!r} differ by less than {1 / LARGEST:g}"
+        if known.max() - known.min() < ABOVE_ZERO:
+            return f"the numbers of {self.name!r} differ by less than {ABOVE_ZERO:g}"
         return None
 
     def losses(

@@ -163,10 +163,10 @@ def with_bars(chart: Chart) -> Table:
         return table
     sizes = first["x"] if first.get("orientation") == "h" else first["y"]
     sizes = [max(size or 0.0, 0.0) for size in sizes]
-    bars = [bar(size / (max(sizes) or 1.0), BAR) for size in sizes]
-    if table.best is not None:  # colours are lost in a pipe
-        bars[table.best] += " <-"
+    bars = (bar(size / (max(sizes) or 1.0), BAR) for size in sizes)
     rows = [[*row, drawn] for row, drawn in zip(table.rows, bars, strict=True)]
+    if table.best is not None:  # colours are lost in a pipe
+        rows[table.best][0] = f"{rows[table.best][0]} <-"
     return replace(table, head=[*table.head, ""], rows=rows)
 
 
