@@ -8,6 +8,7 @@ from http.client import HTTPConnection
 import pytest
 
 from lookhops.core.errors import LookHopsError
+from lookhops.serve.app import configured
 from lookhops.serve.client import Client
 
 
@@ -60,7 +61,7 @@ def test_who_sends_too_much_reads_why(address):
     ],
 )
 def test_a_client_that_falls_silent_is_dropped(address, monkeypatch, begun):
-    monkeypatch.setattr("lookhops.serve.app.SILENCE", 0.1)
+    monkeypatch.setitem(configured.__globals__, "SILENCE", 0.1)
     host, port = address.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         connection.sendall(begun.encode())
