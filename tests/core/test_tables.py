@@ -2,7 +2,7 @@
 
 import xml.etree.ElementTree as ET
 
-from lookhops.core.tables import Table
+from lookhops.core.tables import Table, without_bold
 
 TABLE = Table(
     head=["model", "accuracy, %"],
@@ -33,3 +33,9 @@ def test_lines_of_a_cell_stand_below_each_other():
     assert r"<b>a \& b</b> & \textbf{80.6 $\pm$ 1.8} \\" in latex
     assert r" & paper: 79 \\" in latex
     assert r"gcn & 70.0 \\" in latex
+
+
+def test_only_the_marks_of_bold_text_are_taken_off():
+    asked = ["**80.6**", "*CC*", "**", "****", "*", "**CC*"]
+    assert [without_bold(line) for line in asked] == ["80.6", "*CC*", "**", "****", "*", "**CC*"]
+    assert "<td>*CC*</td>" in Table(["a", "b"], [["x", "*CC*"]]).html()

@@ -232,7 +232,7 @@ def tune(
     Args:
         output: Folder for the model and the study.
         seeds: How many outer splits, or which seeds (11,22). By default 5, or one a fold.
-        overwrite: Begin anew, whatever is in the folder.
+        overwrite: Begin again, whatever is in the folder.
     """
     from lookhops.models.tuning import check_optuna
 

@@ -48,7 +48,7 @@ class TrainingRun:
 
     Args:
         resume: Go on with the training that was begun there.
-        overwrite: Train anew although the folder is not empty.
+        overwrite: Train again although the folder is not empty.
         save_every: Seconds between two writes of the state.
         tensorboard: Folder for TensorBoard logs; by default none.
         final: In the end train on all labelled graphs, for the median of the best numbers of
@@ -77,7 +77,7 @@ class TrainingRun:
     def __post_init__(self) -> None:
         if self.resume and self.overwrite:
             raise LookHopsError(
-                "--resume goes on with a training, --overwrite begins anew: choose."
+                "--resume continues a training, --overwrite begins again: choose one."
             )
 
 

@@ -47,7 +47,9 @@ class Table:
         head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.head)
         lines = [f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>"]
         for number, row in enumerate(self.rows):
-            lines_of_cells = ([escape(line.strip("*")) for line in lines_of(cell)] for cell in row)
+            lines_of_cells = (
+                [escape(without_bold(line)) for line in lines_of(cell)] for cell in row
+            )
             name, *cells = map("<br>".join, lines_of_cells)
             mark = ' class="best"' if number == self.best else ""
             values = "".join(f"<td>{cell}</td>" for cell in cells)
@@ -89,6 +91,11 @@ class Table:
 def lines_of(cell: Cell) -> Sequence[str]:
     """The lines of a cell."""
     return [cell] if isinstance(cell, str) else cell
+
+
+def without_bold(line: str) -> str:
+    """A line without the marks of bold text around it; other asterisks, as of a SMILES, stay."""
+    return line[2:-2] if line.startswith("**") and line.endswith("**") and line[4:] else line
 
 
 def csv_text(

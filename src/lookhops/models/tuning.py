@@ -59,7 +59,7 @@ def tune_into(
         options: How to search.
         splits: The outer splits; by default the protocol's are drawn.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
-        overwrite: Begin anew, whatever is in the folder.
+        overwrite: Begin again, whatever is in the folder.
         on_event: Called after each epoch, and with what has been tried and trained; an exception
             from it ends the tuning.
         provenance: How the graphs were read and what else is kept with the model.
@@ -99,7 +99,7 @@ def check_optuna() -> None:
 
 
 def _prepare(folder: Path, overwrite: bool) -> None:
-    """Make the folder, or refuse one that has files and no tuning to go on with."""
+    """Make the folder, or refuse one that has files and no tuning to resume."""
     check_optuna()
     with files.explained(folder):
         files.make_folder(folder)
@@ -108,8 +108,8 @@ def _prepare(folder: Path, overwrite: bool) -> None:
                 (folder / name).unlink(missing_ok=True)
         elif any(folder.iterdir()) and not (folder / STUDY).exists():
             raise LookHopsError(
-                f"{folder}: has files in it already, and no tuning to go on with; choose another "
-                "folder, or begin anew with --overwrite."
+                f"{folder}: has files in it already, and no tuning to resume; choose another "
+                "folder, or begin again with --overwrite."
             )
 
 

@@ -161,7 +161,7 @@ def _model_sections(
 
 
 def _model_tiles(model: ModelFolder, sections: Sequence[Section]) -> list[Tile]:
-    """The key figures of a model, with those of the sections in their midst."""
+    """The key figures of a model, and of its sections."""
     config, task, tiles = model.config, model.task, list[Tile]()
     summary = config["metrics"]["summary"]
 

@@ -221,7 +221,7 @@ def configured(app: ASGIApp) -> uvicorn.Config:
 
 
 class _Connection(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
-    """uvicorn's connection, closed when a client begins a request and does not go on with it."""
+    """uvicorn's connection, closed when a client begins a request and falls silent."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)

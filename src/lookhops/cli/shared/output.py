@@ -21,7 +21,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.tables import Table, lines_of
+from lookhops.core.tables import Table, lines_of, without_bold
 from lookhops.core.words import CONTROL, visible
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def as_grid(table: Table) -> RichTable:
     for name, *cells in table.rows:
         shown = "\n".join(_broken(lines_of(name))).replace(f"{before}, ", "  ")
         before = lines_of(name)[0]
-        texts = ("\n".join(line.strip("*") for line in lines_of(cell)) for cell in cells)
+        texts = ("\n".join(without_bold(line) for line in lines_of(cell)) for cell in cells)
         rows.append([escape(text) for text in (shown, *texts)])
     if table.best is not None:
         rows[table.best] = [f"[bold green]{cell}[/]" for cell in rows[table.best]]
